@@ -1,0 +1,182 @@
+"""A message broker made of files, for one machine without a Redis server.
+
+A message is written under a name that starts with a dot and renamed into its queue's directory when it is
+whole; a consumer claims it by renaming it back to a dot name. Both renames are atomic, so no message is
+seen half written and none is taken twice.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty
+from typing import Any
+from urllib.parse import quote
+
+from kombu.transport import virtual
+
+# Renames on these are not atomic for every client, or locks are not seen by all of them.
+NETWORK_FILE_SYSTEMS = frozenset(
+    "nfs nfs4 cifs smb3 smbfs ceph lustre gpfs beegfs afs glusterfs ocfs2 gfs2 orangefs "
+    "fuse.sshfs fuse.glusterfs fuse.ceph fuse.ceph-fuse fuse.s3fs fuse.rclone".split()
+)
+
+
+class NetworkMount(RuntimeError):
+    """The file broker's folder lies on a network file system; use Redis there."""
+
+
+def file_system_of(folder: Path, mountinfo: str) -> str:
+    """Return the type of the file system that holds `folder`, by the longest mount point above it."""
+    best, kind = "", ""
+    for line in mountinfo.splitlines():
+        mount, _, rest = line.partition(" - ")
+        fields = mount.split()
+        if len(fields) < 5 or not rest:
+            continue
+        point = fields[4].encode().decode("unicode_escape")  # blanks are written as \040
+        if (folder == Path(point) or Path(point) in folder.parents) and len(point) >= len(best):
+            best, kind = point, rest.split()[0]
+    return kind
+
+
+def refuse_network_mount(folder: Path, mountinfo: str | None = None) -> None:
+    """Raise NetworkMount when the folder is not on a local file system."""
+    if mountinfo is None:
+        mountinfo = Path("/proc/self/mountinfo").read_text()
+    kind = file_system_of(folder.resolve(), mountinfo)
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise NetworkMount(
+            f"{folder} is on a network file system ({kind}), where the file broker would lose messages; "
+            "choose a local directory with --data, or install redis-server."
+        )
+
+
+class Channel(virtual.Channel):
+    """One connection's view of the folder."""
+
+    supports_fanout = True
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.connection.client.transport_options["folder"])
+
+    def _queue_folder(self, queue: str) -> Path:
+        path = self.folder / "queues" / _file_name(queue)
+        if not path.is_dir():
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
+    def _new_queue(self, queue: str, **_: Any) -> None:
+        self._queue_folder(queue)
+
+    def _has_queue(self, queue: str, **_: Any) -> bool:
+        return (self.folder / "queues" / _file_name(queue)).is_dir()
+
+    def _put(self, queue: str, message: Any, **_: Any) -> None:
+        folder = self._queue_folder(queue)
+        name = f"{time.time_ns():020d}-{uuid.uuid4().hex}"
+        draft = folder / f".draft-{name}"
+        draft.write_text(json.dumps(message))
+        os.rename(draft, folder / name)
+
+    def _get(self, queue: str, timeout: float | None = None) -> Any:
+        folder = self._queue_folder(queue)
+        for name in _waiting(folder):
+            claimed = folder / f".claimed-{name}"
+            try:
+                os.rename(folder / name, claimed)
+            except FileNotFoundError:
+                continue  # another consumer was quicker
+            message = json.loads(claimed.read_text())
+            claimed.unlink()
+            return message
+        raise Empty
+
+    def _size(self, queue: str) -> int:
+        return len(_waiting(self._queue_folder(queue)))
+
+    def _purge(self, queue: str) -> int:
+        folder, removed = self._queue_folder(queue), 0
+        for name in _waiting(folder):
+            try:
+                (folder / name).unlink()
+            except FileNotFoundError:
+                continue
+            removed += 1
+        return removed
+
+    def _delete(self, queue: str, *_: Any, **__: Any) -> None:
+        self._purge(queue)
+
+    def _put_fanout(self, exchange: str, message: Any, routing_key: str, **kwargs: Any) -> None:
+        for _, _, queue in self.get_table(exchange):
+            self._put(queue, message, **kwargs)
+
+    def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
+        try:
+            rows = json.loads(self._table_file(exchange).read_text())
+        except FileNotFoundError:
+            return []
+        return [(row[0], row[1], row[2]) for row in rows]
+
+    def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
+        row = (routing_key or "", pattern or "", queue or "")
+        if row in self.get_table(exchange):
+            return
+        path = self._table_file(exchange)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(path.with_name(f".{path.name}.lock")):
+            rows = self.get_table(exchange)
+            if row not in rows:
+                draft = path.with_name(f".{path.name}.draft")
+                draft.write_text(json.dumps([*rows, row]))
+                os.replace(draft, path)
+
+    def _table_file(self, exchange: str) -> Path:
+        return self.folder / "bindings" / f"{_file_name(exchange)}.json"
+
+
+class Transport(virtual.Transport):
+    """The kombu transport `safefs`; its folder comes from the transport option of that name."""
+
+    Channel = Channel
+    implements = virtual.Transport.implements.extend(
+        asynchronous=False, exchange_type={"direct", "topic", "fanout"}
+    )
+    default_port = 0
+    driver_type = "safefs"
+    driver_name = "safefs"
+
+    # Processes find each other's queues on the disk; this only remembers what this process declared.
+    global_state = virtual.BrokerState()
+
+    def __init__(self, client: Any, **kwargs: Any) -> None:
+        super().__init__(client, **kwargs)
+        self.state = self.global_state
+        refuse_network_mount(Path(client.transport_options["folder"]))
+
+    def driver_version(self) -> str:
+        return "1"
+
+
+def _file_name(name: str) -> str:
+    """Return a name that cannot leave its directory, nor be taken for one of our dot files."""
+    return "q" + quote(name, safe="@+=")
+
+
+def _waiting(folder: Path) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

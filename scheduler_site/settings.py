@@ -1,0 +1,145 @@
+"""Settings of the whole site, in one file; every choice comes from a TIDEGATE_ variable."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from scheduler_site import environ
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+# Where everything that must outlive a restart is kept.
+DATA = environ.directory("TIDEGATE_DATA", REPOSITORY / "var")
+DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
+RUNS = environ.directory("TIDEGATE_RUNS", DATA / "runs")
+SIMULATED_DIR = environ.directory("TIDEGATE_SIMULATED_DIR", DATA / "simulated")
+
+NODE = environ.text("TIDEGATE_NODE", socket.gethostname())
+SIMULATE = environ.text("TIDEGATE_SIMULATE")
+# Working directories of jobs must lie below one of these.
+ALLOWED_ROOTS = [
+    Path(root)
+    for root in environ.words("TIDEGATE_ALLOWED_ROOTS", ":") or [str(Path.home()), "/tmp", str(DATA)]
+]
+# Overrides of scheduler knobs by name, for tests that cannot wait as long as production does.
+KNOB_OVERRIDES = environ.json_object("TIDEGATE_TEST_KNOBS")
+
+DEBUG = environ.boolean("TIDEGATE_DEBUG")
+SECRET_KEY = environ.secret_key("TIDEGATE_SECRET_KEY", DATA / "secret.key")
+ALLOWED_HOSTS = environ.words("TIDEGATE_ALLOWED_HOSTS") or environ.host_names(environ.text("TIDEGATE_BIND"))
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "scheduler_site.apps.SiteConfig",
+    "calibration.apps.CalibrationConfig",
+    "placement.apps.PlacementConfig",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "scheduler_site.security.content_security_policy",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "scheduler_site.urls"
+WSGI_APPLICATION = "scheduler_site.wsgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [REPOSITORY / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {"default": environ.database("TIDEGATE_DATABASE_URL", DATA / "tidegate.sqlite3")}
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = environ.time_zone()
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [REPOSITORY / "static"]
+# Files are served from where they lie, so there is no step to forget after an update.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_MAX_AGE = 60
+
+HTTPS = environ.boolean("TIDEGATE_HTTPS")
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+# The container's or proxy's health check asks without TLS.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
+SECURE_HSTS_SECONDS = 30 * 86400 if HTTPS else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+# Ports share cookies on one host: two services on one machine must not log each other's people out.
+SESSION_COOKIE_NAME = "tidegate_session"
+CSRF_COOKIE_NAME = "tidegate_csrf"
+X_FRAME_OPTIONS = "DENY"
+# Subdomains and browsers' preload lists belong to whoever owns the domain, not to this service.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {"django.request": {"level": "ERROR"}},
+}
+
+# Celery reads the names below through its CELERY_ namespace.
+_BROKER = environ.text("TIDEGATE_BROKER_URL", f"safefs://{DATA}/broker")
+BROKER_IS_FILES = _BROKER.startswith("safefs://")
+if BROKER_IS_FILES:
+    BROKER_FOLDER = Path(urlsplit(_BROKER).path)
+    if not BROKER_FOLDER.is_absolute():
+        raise ImproperlyConfigured("TIDEGATE_BROKER_URL must be safefs:///absolute/directory or a redis URL.")
+    CELERY_BROKER_URL = "safefs://"
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"folder": str(BROKER_FOLDER), "polling_interval": 0.1}
+else:
+    CELERY_BROKER_URL = _BROKER
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 2}
+
+os.umask(os.umask(0o077) | 0o027)

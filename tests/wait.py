@@ -1,0 +1,21 @@
+"""Waiting for a condition instead of for a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def until(predicate: Callable[[], T], timeout: float, what: str, interval: float = 0.02) -> T:
+    """Return the first true value of the predicate; after `timeout` seconds fail and say what never came."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = predicate()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout:g} s for {what}; last answer: {value!r}")
+        time.sleep(interval)
