@@ -5,4 +5,5 @@ from django.apps import AppConfig
 
 class CalibrationConfig(AppConfig):
     name = "calibration"
+    label = "calibration"
     default_auto_field = "django.db.models.BigAutoField"

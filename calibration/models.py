@@ -1,0 +1,124 @@
+"""What the instrument keeps: the newest figures of every pool, their history, and sediment."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class PoolNow(models.Model):
+    """The newest look at one pool, written by its node's tick each second and read by the cycle.
+
+    ``owners`` maps owner ("job:7") to bytes or null (unknown); ``read_at`` is calibration.clock time of the last good
+    reading with the ``epoch`` that makes it comparable.
+    """
+
+    node = models.CharField(max_length=100)
+    pool = models.CharField(max_length=100)
+    kind = models.CharField(max_length=8)
+    name = models.CharField(max_length=40)
+    model = models.CharField(max_length=100, blank=True)
+    backend = models.CharField(max_length=16, blank=True)
+    index = models.IntegerField(null=True)
+    simulated = models.BooleanField(default=False)
+    state = models.CharField(max_length=16)
+    message = models.CharField(max_length=300, blank=True)
+    total = models.BigIntegerField(null=True)
+    free = models.BigIntegerField(null=True)
+    used = models.BigIntegerField(null=True)
+    reserved = models.BigIntegerField(null=True)
+    busy = models.FloatField(null=True)
+    external = models.BigIntegerField(null=True)
+    external_who = models.JSONField(default=list)
+    unexplained = models.BigIntegerField(null=True)
+    owners = models.JSONField(default=dict)
+    read_at = models.FloatField(null=True)
+    epoch = models.CharField(max_length=40, blank=True)
+    lost_since = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["node", "pool"], name="one_row_per_pool")]
+
+    def __str__(self) -> str:
+        return f"{self.name} on {self.node}"
+
+
+class Point(models.Model):
+    """One point of a pool's history at a step of 1, 10 or 300 seconds (2 h, 2 d, 30 d are kept)."""
+
+    node = models.CharField(max_length=100)
+    pool = models.CharField(max_length=100)
+    step = models.PositiveSmallIntegerField()
+    at = models.BigIntegerField()  # unix seconds, start of the step
+    total = models.BigIntegerField(null=True)
+    used = models.BigIntegerField(null=True)
+    free = models.BigIntegerField(null=True)
+    owners = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["node", "pool", "step", "at"], name="one_point_per_step")]
+        indexes = [models.Index(fields=["step", "at"], name="points_to_prune")]  # reader: services.prune
+
+
+class OpenWindow(models.Model):
+    """The window of an owner that still runs; ``body`` is the pure Window as JSON."""
+
+    owner = models.CharField(max_length=60, unique=True)
+    key = models.JSONField()
+    body = models.JSONField(default=dict)
+    opened_at = models.DateTimeField(auto_now_add=True)
+
+
+class Sediment(models.Model):
+    """One closed window, never changed but for an operator's marks (who and when beside them)."""
+
+    owner = models.CharField(max_length=60, db_index=True)
+    workload = models.CharField(max_length=200)
+    fingerprint = models.CharField(max_length=80, blank=True)
+    params = models.TextField(blank=True)
+    script = models.CharField(max_length=500, blank=True)
+    user = models.CharField(max_length=150, blank=True)
+    workers = models.PositiveIntegerField(default=1)
+    completed = models.BooleanField()
+    outcome = models.CharField(max_length=16)
+    peaks = models.JSONField(default=dict)
+    device_peaks = models.JSONField(default=list)  # bytes, largest device first
+    seconds_to_peak = models.JSONField(default=dict)
+    duration = models.FloatField(default=0)
+    samples = models.JSONField(default=dict)
+    longest_gap = models.FloatField(default=0)
+    charge = models.JSONField(default=dict)
+    cap = models.JSONField(default=dict)
+    next_charge = models.JSONField(default=dict)
+    lower_bound_note = models.CharField(max_length=300, blank=True)
+    preallocated = models.BooleanField(default=False)
+    at = models.DateTimeField()
+    atypical = models.BooleanField(default=False)
+    forgotten = models.BooleanField(default=False)
+    marked_by = models.CharField(max_length=150, blank=True)
+    marked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["workload", "-at"], name="sediment_by_workload"),  # reader: selectors.rows_for
+            models.Index(fields=["script", "-at"], name="sediment_by_script"),  # reader: selectors.rows_for (similar)
+            models.Index(fields=["user", "-at"], name="sediment_by_user"),  # reader: selectors.durations
+        ]
+
+
+class Pin(models.Model):
+    """A number that an operator set for a workload and kind of pool, instead of what was learned."""
+
+    workload = models.CharField(max_length=200)
+    kind = models.CharField(max_length=8)
+    bytes = models.BigIntegerField()
+    who = models.CharField(max_length=150)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workload", "kind"], name="one_pin_per_kind")]
+
+
+class StoreVersion(models.Model):
+    """One row that counts changes of sediment and pins, so that estimates can be cached per key and version."""
+
+    version = models.BigIntegerField(default=0)

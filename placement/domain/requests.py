@@ -1,0 +1,33 @@
+"""What a job asks for: where it may run and whether it wants to be alone."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Gpu(enum.StrEnum):
+    NONE = "none"
+    ONE = "one"
+
+
+class Exclusive(enum.StrEnum):
+    """Alone on its device, or alone on its machine (among jobs)."""
+
+    NO = "no"
+    DEVICE = "device"
+    MACHINE = "machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A placement request for no device or one. ``node`` and ``device`` (UUID) None mean any."""
+
+    gpu: Gpu = Gpu.NONE
+    exclusive: Exclusive = Exclusive.NO
+    node: str | None = None
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.gpu is Gpu.NONE and (self.device is not None or self.exclusive is Exclusive.DEVICE):
+            raise ValueError("A job without a device cannot name one or ask to be alone on one.")

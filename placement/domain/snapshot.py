@@ -1,0 +1,170 @@
+"""Everything that one cycle sees: frozen, complete, every node's reading in it, bytes and seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from calibration.domain.estimate import Estimate
+from calibration.domain.samples import PoolState
+
+from placement.domain.knobs import Knobs
+from placement.domain.requests import Exclusive, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A person's stop on the queue, a node, a device or a job. Unix seconds; ``until`` None means until released."""
+
+    who: str
+    since: float
+    until: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One body of memory as the gate sees it.
+
+    ``total`` is what the machine has, ``declared`` what an admin allows leases to take of it. ``free`` is the
+    measured free figure to decide on (the lower one while memory of an ended job still drains). ``age`` is seconds
+    since the last good reading, None when there never was one. ``external_who`` as in samples.Attribution.
+    """
+
+    node: str
+    pool: str
+    kind: str
+    name: str
+    declared: int
+    total: int | None
+    free: int | None
+    used: int | None
+    state: PoolState = PoolState.OK
+    age: float | None = 0.0
+    message: str = ""
+    reserved: int | None = None
+    external: int | None = 0
+    external_who: tuple[tuple[int, str, str, int | None], ...] = ()
+    unexplained: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A declared runtime device; ``measurable`` False means that no probe can ever read it."""
+
+    uuid: str
+    node: str
+    name: str
+    index: int
+    pool: Pool
+    kind: str = "GPU"
+    backend: str = "CUDA"
+    exclusive_only: bool = False
+    hold: Hold | None = None
+    draining: bool = False
+    measurable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine with a worker. Ages in seconds by the database's clock."""
+
+    name: str
+    ram: Pool
+    devices: tuple[Device, ...] = ()
+    state: str = "ready"  # joining, ready, stale, draining, gone
+    hold: Hold | None = None
+    tick_age: float | None = 0.0  # since a tick last finished
+    work_age: float | None = 0.0  # since the start worker last took a message it was sent (None: never sent one)
+    ram_pressure: bool = False  # latched: entered above the high mark, left below the low one
+    disk_free: int | None = None  # bytes where run directories live
+    processes_free: int | None = None  # how many processes may still be made
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one job holds of one pool. ``used`` None means not measured (yet)."""
+
+    granted: int
+    held: int
+    used: int | None
+    at_start: int
+    settled: bool = False
+    promise: bool = False
+
+    @property
+    def growth(self) -> int:
+        """Return the bytes that this holder is still expected to take."""
+        return max(0, self.held - (self.used or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An admitted or running job. ``charges`` is keyed by pool id of its node."""
+
+    job: int
+    name: str
+    user: str
+    node: str
+    charges: Mapping[str, Charge]
+    device: str | None = None
+    basis: str = "measured"
+    cold: bool = False  # admitted as cold_start and not settled yet: nobody joins its device
+    exclusive: Exclusive = Exclusive.NO
+    elapsed: float = 0.0
+    limit: float | None = None  # wall-clock limit, seconds
+    learned: float | None = None  # 90 % quantile of its key, else of its user's last 50
+    margins: Mapping[str, int] = field(default_factory=dict)  # per pool id: margin of its rung
+    finishing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlan:
+    """The plan that an older job keeps until it starts: node, device, absolute second (snapshot clock)."""
+
+    node: str
+    device: str | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A queued job. Order: priority (higher first), then ``arrival`` (a growing number)."""
+
+    job: int
+    name: str
+    user: str
+    arrival: int
+    request: Request
+    estimate: Estimate
+    priority: int = 0
+    waited: float = 0.0  # seconds in the queue
+    workers: int = 1
+    hold: Hold | None = None
+    no_account: str = ""  # the sentence when its user has no Unix account to run as
+    limit: float | None = None
+    learned: float | None = None
+    plan: KeptPlan | None = None
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One cycle's world. ``at`` is a clock that never steps (seconds), ``wall`` unix seconds for sentences."""
+
+    at: float
+    wall: float
+    nodes: tuple[Node, ...]
+    running: tuple[Running, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    queue_hold: Hold | None = None
+    knobs: Knobs = field(default_factory=Knobs)
+
+    def charged(self, started: Running) -> Snapshot:
+        """Return this snapshot with one more job in it, so that the next decision sees its charge."""
+        return replace(
+            self,
+            running=(*self.running, started),
+            waiting=tuple(w for w in self.waiting if w.job != started.job),
+        )

@@ -1,0 +1,29 @@
+"""One file per noun; this package is what the rest imports."""
+
+from __future__ import annotations
+
+from placement.models.audit import AuditEntry, KnobOverride
+from placement.models.cycle import Cycle
+from placement.models.decision import DecisionRecord
+from placement.models.job import Job
+from placement.models.lease import Lease
+from placement.models.member import LoginAttempt, LoginLink, Member, Role
+from placement.models.node import Device, Node
+from placement.models.workload import IrrelevantArgument, Workload
+
+__all__ = [
+    "AuditEntry",
+    "Cycle",
+    "DecisionRecord",
+    "Device",
+    "IrrelevantArgument",
+    "Job",
+    "KnobOverride",
+    "Lease",
+    "LoginAttempt",
+    "LoginLink",
+    "Member",
+    "Node",
+    "Role",
+    "Workload",
+]

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from django.db import models
+
+from placement.models.holds import Holdable
+
+
+class Node(Holdable):
+    """A machine with a worker. Times ending in ``_clock`` are calibration.clock seconds under ``epoch``."""
+
+    name = models.CharField(max_length=100, unique=True)
+    ram_declared = models.BigIntegerField(null=True, blank=True)  # bytes leases may take; null: all there is
+    draining = models.BooleanField(default=False)
+    boot_id = models.CharField(max_length=40, blank=True)
+    epoch = models.CharField(max_length=40, blank=True)
+    tick_clock = models.FloatField(null=True)
+    start_sent_clock = models.FloatField(null=True)
+    start_taken_clock = models.FloatField(null=True)
+    ram_pressure = models.BooleanField(default=False)
+    ram_high = models.FloatField(null=True, blank=True)  # share, null: the knob's
+    ram_low = models.FloatField(null=True, blank=True)
+    disk_free = models.BigIntegerField(null=True)
+    processes_free = models.IntegerField(null=True)
+    gpu_library = models.CharField(max_length=16, blank=True)  # absent, ok, not_ready, error, simulated
+    gpu_message = models.CharField(max_length=300, blank=True)
+    broker_away_since = models.DateTimeField(null=True)
+    watchdog_note = models.CharField(max_length=300, blank=True)
+    capacity_note = models.CharField(max_length=200, blank=True)
+    tick_ms = models.FloatField(null=True)
+    notes = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Device(Holdable):
+    """A runtime device that an admin declared on a node; leases and readings are keyed by ``uuid``."""
+
+    uuid = models.CharField(max_length=100, unique=True)
+    node = models.ForeignKey(Node, models.CASCADE, related_name="devices")
+    name = models.CharField(max_length=40)
+    index = models.IntegerField(default=0)
+    kind = models.CharField(max_length=8, default="GPU")
+    backend = models.CharField(max_length=16, default="CUDA")
+    model = models.CharField(max_length=100, blank=True)
+    declared = models.BigIntegerField()  # bytes that leases may take
+    exclusive_only = models.BooleanField(default=False)
+    draining = models.BooleanField(default=False)
+    measurable = models.BooleanField(default=True)
+    simulated = models.BooleanField(default=False)
+    retired = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"{self.name} on {self.node_id}"

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class Workload(models.Model):
+    """What can be run by name: a command with {parameters}, its files, hints and limits.
+
+    ``parameters`` is a list of {"name", "default", "matters", "help"}; ``files`` are the sources that make the
+    fingerprint. ``hint_*`` is the author's preset in bytes.
+    """
+
+    name = models.CharField(max_length=100, unique=True)
+    summary = models.CharField(max_length=200, blank=True)
+    command = models.TextField()
+    setup = models.TextField(blank=True)
+    cwd = models.CharField(max_length=1000, blank=True)
+    parameters = models.JSONField(default=list, blank=True)
+    files = models.JSONField(default=list, blank=True)
+    environment = models.BinaryField(default=bytes, blank=True)  # encrypted JSON
+    gpu = models.CharField(max_length=8, default="none")
+    exclusive = models.CharField(max_length=8, default="no")
+    workers = models.PositiveIntegerField(default=1)
+    time_limit_s = models.FloatField(null=True, blank=True)
+    hint_ram = models.BigIntegerField(null=True, blank=True)
+    hint_vram = models.BigIntegerField(null=True, blank=True)
+    shape_varies = models.BooleanField(default=False)
+    demo = models.BooleanField(default=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class IrrelevantArgument(models.Model):
+    """An argument text that somebody marked as "does not matter to memory" for one script."""
+
+    script = models.CharField(max_length=500)
+    argument = models.CharField(max_length=500)
+    who = models.CharField(max_length=150)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["script", "argument"], name="one_mark_per_argument")]
