@@ -11,7 +11,7 @@ from celery.beat import Scheduler
 class MonotonicScheduler(Scheduler):
     """Sends each entry every period, whatever the wall clock does; missed periods are not replayed.
 
-    Celery's own scheduler compares wall times, so it falls silent for an hour after the clock is set back by one.
+    Celery's own scheduler compares wall times: set the clock back by an hour and it is silent for an hour.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

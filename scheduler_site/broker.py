@@ -23,8 +23,28 @@ from kombu.transport import virtual
 
 # Renames on these are not atomic for every client, or locks are not seen by all of them.
 NETWORK_FILE_SYSTEMS = frozenset(
-    "nfs nfs4 cifs smb3 smbfs ceph lustre gpfs beegfs afs glusterfs ocfs2 gfs2 orangefs "
-    "fuse.sshfs fuse.glusterfs fuse.ceph fuse.ceph-fuse fuse.s3fs fuse.rclone".split()
+    [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "ceph",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "afs",
+        "glusterfs",
+        "ocfs2",
+        "gfs2",
+        "orangefs",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "fuse.ceph",
+        "fuse.ceph-fuse",
+        "fuse.s3fs",
+        "fuse.rclone",
+    ]
 )
 
 

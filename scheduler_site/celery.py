@@ -39,7 +39,7 @@ app.conf.update(
     worker_hijack_root_logger=False,
     worker_cancel_long_running_tasks_on_connection_loss=False,
     broker_connection_retry_on_startup=True,
-    # One quick second try covers a connection that a restarted broker has closed; more would hold up a page.
+    # One quick second try covers a connection that a restarted broker closed; more would delay a page.
     task_publish_retry_policy={
         "max_retries": 1,
         "interval_start": 0,

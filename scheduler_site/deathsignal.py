@@ -11,7 +11,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent(expected_parent: int | None = None) -> None:
-    """Get SIGKILL when the *thread* that forked this process ends; exits at once if the parent is gone already."""
+    """Get SIGKILL when the *thread* that forked this process ends; exit if the parent is gone already."""
     if _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -40,7 +40,7 @@ def words(name: str, separator: str = ",") -> list[str]:
 
 
 def directory(name: str, default: Path) -> Path:
-    """Return the variable as an absolute path; a relative one is refused, as it would depend on who starts us."""
+    """Return the variable as an absolute path; a relative one would depend on where we were started."""
     path = Path(text(name, str(default)))
     if not path.is_absolute():
         raise ImproperlyConfigured(f"{name} is {str(path)!r}; it must be an absolute path.")
@@ -60,7 +60,7 @@ def json_object(name: str) -> dict[str, Any]:
 
 
 def database(name: str, sqlite_file: Path) -> dict[str, Any]:
-    """Return Django's database settings for a `postgresql://` URL, or for SQLite when the variable is unset."""
+    """Return Django's database settings for a `postgresql://` URL, or for SQLite when it is unset."""
     url = text(name)
     if not url:
         return _sqlite(sqlite_file)
@@ -112,7 +112,7 @@ def _sqlite(path: Path) -> dict[str, Any]:
 
 
 def secret_key(name: str, path: Path) -> str:
-    """Return the secret from the variable, else from the file, which is made once and is readable by us alone."""
+    """Return the secret from the variable, else from the file, which is made once, for our eyes only."""
     given = text(name)
     if given:
         return given

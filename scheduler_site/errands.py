@@ -1,0 +1,65 @@
+"""Short Django processes that `up` and `down` run, so that the supervisor itself stays small.
+
+python -m scheduler_site.errands prepare [--demo] [--simulate SPEC] [--address URL]
+python -m scheduler_site.errands farewell [--demo]
+python -m scheduler_site.errands cancel-all
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+
+import django
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError
+
+
+def prepare(*, demo: bool, simulate: str, address: str) -> None:
+    """Bring the database up to date and make what a first start needs: node, devices, first admin."""
+    if settings.BROKER_IS_FILES:
+        # A message only says "look now"; what an earlier life left unread would be looked at in vain.
+        shutil.rmtree(settings.BROKER_FOLDER / "queues", ignore_errors=True)
+    call_command("migrate", interactive=False, verbosity=0)
+    options = ["--demo"] * demo
+    options += ["--simulate", simulate] if simulate else []
+    options += ["--address", address] if address else []
+    call_command("bootstrap", *options)
+
+
+def farewell(*, demo: bool) -> None:
+    """Cancel the demonstration's jobs, then print how many jobs go on without the service."""
+    if demo:
+        call_command("cancel_demo")
+    from placement import selectors
+
+    print(selectors.running_count())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="errands")
+    parser.add_argument("errand", choices=["prepare", "farewell", "cancel-all"])
+    parser.add_argument("--demo", action="store_true")
+    parser.add_argument("--simulate", default="")
+    parser.add_argument("--address", default="")
+    options = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_site.settings")
+    django.setup()
+    try:
+        if options.errand == "prepare":
+            prepare(demo=options.demo, simulate=options.simulate, address=options.address)
+        elif options.errand == "farewell":
+            farewell(demo=options.demo)
+        else:
+            call_command("cancel_all")
+    except (CommandError, DatabaseError) as error:
+        print(f"{options.errand} failed: {error}".strip(), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""One service per data directory: a lock that the kernel gives back when its holder ends."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TextIO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who runs on the data: process id, address of its pages, local time of its start."""
+
+    pid: int
+    address: str
+    since: str
+
+    def sentence(self) -> str:
+        who = f"process {self.pid} at {self.address}"
+        return f"Tidegate runs on this data already: {who}, since {self.since}."
+
+
+class UpLock:
+    """The lock file of one role (up, worker, web) in one data directory."""
+
+    def __init__(self, data: Path, role: str = "up") -> None:
+        self._path = data / f"{role}.lock"
+        self._file: TextIO | None = None
+
+    def take(self) -> bool:
+        """Return whether the lock is ours now."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.fdopen(descriptor, "r+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return False
+        self._file = file
+        return True
+
+    def describe(self, holder: Holder) -> None:
+        """Write who we are for others to read; the lock must be ours."""
+        assert self._file is not None
+        self._file.seek(0)
+        self._file.truncate()
+        json.dump(asdict(holder), self._file)
+        self._file.flush()
+
+    def holder(self) -> Holder | None:
+        """Return who holds the lock, None when nobody does; a file left by a dead holder says nothing."""
+        try:
+            with self._path.open() as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return _parsed(file.read())
+        except FileNotFoundError:
+            pass
+        return None
+
+
+def _parsed(raw: str) -> Holder:
+    try:
+        return Holder(**json.loads(raw))
+    except (ValueError, TypeError):
+        # Between taking the lock and describing itself the holder is nameless for an instant.
+        return Holder(pid=0, address="an address not known yet", since="a moment ago")
