@@ -1,0 +1,112 @@
+"""The end of a run before its own: who asked, and the way from TERM to the last reaped child."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any, NamedTuple
+
+from placement.runner.descendants import children_of, walk
+from placement.runner.identity import Identity
+from placement.runner.jsonfile import control_path, read_json
+from placement.runner.signals import signal_group, signal_member
+
+STOP = "stop.json"
+# A memory death must not wait: a handler that runs on TERM allocates.
+AT_ONCE = ("watchdog",)
+_FIRST_PAUSE_S = 0.005
+_LONGEST_PAUSE_S = 0.5
+
+
+class StopRequest(NamedTuple):
+    """What control/stop.json asks for. `at` is wall time; without `grace_s` the spec's grace counts."""
+
+    reason: str
+    at: float | None
+    grace_s: float | None
+
+
+def read_stop(run_dir: str | os.PathLike[str]) -> StopRequest | None:
+    """Return the request in control/stop.json, None where there is none."""
+    fields = read_json(control_path(run_dir, STOP))
+    return None if fields is None else parse_stop(fields)
+
+
+def parse_stop(fields: dict[str, Any]) -> StopRequest:
+    """Return the request in these fields; one without a reason is a cancel."""
+    reason = fields.get("reason")
+    return StopRequest(
+        reason=reason if isinstance(reason, str) and reason else "cancel",
+        at=_number(fields.get("at")),
+        grace_s=_number(fields.get("grace_s")),
+    )
+
+
+def _number(value: Any) -> float | None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return max(0.0, float(value))
+
+
+class Ending:
+    """Ends every process of the run: TERM once, and after the grace KILL until wait() knows no child.
+
+    Killing our own children is enough: whatever a killed one leaves behind becomes our child in turn. Times
+    are seconds on the monotonic clock.
+    """
+
+    def __init__(self, child: Identity) -> None:
+        self._child = child
+        self._kill_at: float | None = None
+        self._pause = _FIRST_PAUSE_S
+        self._struck: set[int] = set()
+        self.killed = False
+        self.stubborn: list[int] = []
+
+    @property
+    def begun(self) -> bool:
+        """True once TERM has been sent, or KILL is due."""
+        return self._kill_at is not None
+
+    def begin(self, now: float, grace_s: float) -> None:
+        """Send TERM, KILL after the grace; a second call can only shorten the grace."""
+        first = self._kill_at is None
+        self._kill_at = min(now + grace_s, self._kill_at if self._kill_at is not None else float("inf"))
+        if first and grace_s > 0:
+            # A stopped process takes its TERM only once it goes on.
+            self._send(signal.SIGTERM)
+            self._send(signal.SIGCONT)
+
+    def step(self, now: float) -> float | None:
+        """Do what is due; return the seconds until the next step, None where nothing is under way."""
+        if self._kill_at is None:
+            return None
+        if now < self._kill_at:
+            return self._kill_at - now
+        return self._kill_round()
+
+    def _send(self, number: int) -> None:
+        by_group = signal_group(self._child.pid, self._child, number)
+        for stat in walk(os.getpid()):
+            # One TERM each: a second one means "at once" to many programs.
+            if not (by_group and stat.pgid == self._child.pid):
+                signal_member(Identity(stat.pid, stat.start_ticks, self._child.boot_id), number)
+
+    def _kill_round(self) -> float:
+        signal_group(self._child.pid, self._child, signal.SIGKILL)
+        children = children_of(os.getpid())
+        refused = []
+        for pid in children:
+            try:
+                # Safe by pid: a child of ours keeps its number until we wait for it.
+                os.kill(pid, signal.SIGKILL)
+                self.killed = True
+            except PermissionError:
+                refused.append(pid)
+            except OSError:
+                continue
+        self.stubborn = refused
+        fresh = not self._struck.issuperset(children)
+        self._struck = set(children)
+        self._pause = _FIRST_PAUSE_S if fresh else min(_LONGEST_PAUSE_S, self._pause * 2)
+        return self._pause

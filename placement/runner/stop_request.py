@@ -1,0 +1,48 @@
+"""Ask a run to end. Service side."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from placement.runner.jsonfile import control_path, write_record
+from placement.runner.members import kill_members, members
+from placement.runner.record import read_claim
+from placement.runner.signals import signal_member
+from placement.runner.status import Phase, look
+from placement.runner.stop import AT_ONCE, STOP
+
+SIGNALLED = "signalled"
+ALREADY_GONE = "already_gone"
+NOT_STARTED = "not_started"
+
+__all__ = ["ALREADY_GONE", "NOT_STARTED", "SIGNALLED", "kill_members", "members", "request_stop"]
+
+
+def request_stop(run_dir: str | os.PathLike[str], reason: str, grace_s: float | None = None) -> str:
+    """Ask the run to end; return "signalled", "already_gone" or "not_started". OSError: the disk refuses.
+
+    The request is written before anybody is signalled, so a runner that starts after this never lets the
+    command run. Of a run whose runner is dead every process is signalled on its own: TERM, or KILL where the
+    reason allows no grace or `grace_s` is 0; the caller asks again for
+    the next step. Asking twice does no harm.
+    """
+    status = look(run_dir)
+    if status.phase in (Phase.EXITED, Phase.LOST):
+        return ALREADY_GONE
+    fields: dict[str, object] = {"reason": reason, "at": time.time()}
+    if grace_s is not None:
+        fields["grace_s"] = grace_s
+    write_record(control_path(run_dir, STOP), fields)
+    # It may have been claimed, or have ended, while we wrote.
+    status = look(run_dir)
+    if status.phase is Phase.NEW:
+        return NOT_STARTED
+    if status.phase is Phase.UNSUPERVISED and status.started is not None:
+        number = signal.SIGKILL if reason in AT_ONCE or grace_s == 0 else signal.SIGTERM
+        return SIGNALLED if kill_members(members(status.started), number) else ALREADY_GONE
+    runner = status.started.runner if status.started is not None else read_claim(run_dir)
+    if runner is not None and signal_member(runner, signal.SIGTERM):
+        return SIGNALLED
+    return ALREADY_GONE
