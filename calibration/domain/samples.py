@@ -65,7 +65,9 @@ class PoolSample:
     ``total`` and ``free`` are what the machine (or its cgroup) has; ``used`` excludes ``reserved``
     (driver-held) where the driver tells. ``read_at`` is the monotonic second of the last good reading, None when
     there never was one. ``processes`` are (pid, bytes or None) as the driver lists them, each pid once.
-    ``busy`` is the share of time in which kernels ran (0..1), None where unknown.
+    ``busy`` is the share of time in which kernels ran (0..1), None where unknown; ``process_busy`` is the same
+    per pid, only for the pids that the driver told it for. ``since`` is the unix second at which the present
+    state began for a device that was readable before, None otherwise.
     """
 
     pool: str
@@ -84,6 +86,8 @@ class PoolSample:
     simulated: bool = False
     busy: float | None = None
     processes: tuple[tuple[int, int | None], ...] = ()
+    process_busy: tuple[tuple[int, float], ...] = ()
+    since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
