@@ -1,0 +1,117 @@
+"""What an admin may declare of a device or node, and what a new declaration does to those who are there."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+
+from calibration.domain.resources import MOST, gib
+
+_SWITCHES = frozenset({"exclusive_only", "draining"})
+DEVICE_FIELDS = ("name", "declared", "exclusive_only", "draining")
+NODE_FIELDS = ("ram_declared", "ram_high", "ram_low", "draining")
+
+
+def device_problems(
+    changes: Mapping[str, object], *, label: str, total: int | None, taken: frozenset[str]
+) -> dict[str, str]:
+    """Return a sentence per field that cannot be taken.
+
+    ``total`` is what the device reports (None: not readable now); ``taken`` are the other devices' names.
+    """
+    found = _unknown(changes, DEVICE_FIELDS)
+    if "name" in changes:
+        found |= _name(changes["name"], taken)
+    if "declared" in changes:
+        found |= _amount("declared", changes["declared"], total, label)
+    return found | _switches(changes)
+
+
+def node_problems(
+    changes: Mapping[str, object], *, label: str, total: int | None, marks: tuple[object, object]
+) -> dict[str, str]:
+    """Return a sentence per wrong field; ``marks`` are the high and low share after the change."""
+    found = _unknown(changes, NODE_FIELDS)
+    if changes.get("ram_declared") is not None:
+        found |= _amount("ram_declared", changes["ram_declared"], total, label)
+    for name, share in zip(("ram_high", "ram_low"), marks, strict=True):
+        if share is not None and not _is_share(share):
+            found[name] = "It must be a share above 0 and at most 1, such as 0.9; empty means the knob's."
+    high, low = marks
+    if not found and (high is None) != (low is None):
+        found["ram_low"] = "Set both marks, or leave both empty."
+    elif not found and isinstance(high, float | int) and isinstance(low, float | int) and low >= high:
+        found["ram_low"] = f"The low mark {low:g} must lie below the high mark {high:g}."
+    return found | _switches(changes)
+
+
+def device_effects(changes: Mapping[str, object], *, before: int, leased: int, jobs: int) -> list[str]:
+    """Return what an edit does to the ``jobs`` that hold ``leased`` bytes, before it is saved."""
+    held = f"{jobs} {'job holds' if jobs == 1 else 'jobs hold'} {gib(leased)} there"
+    said = []
+    declared = changes.get("declared")
+    if isinstance(declared, int) and declared != before:
+        said.append(_room(declared, before, leased, held if jobs else "", jobs))
+    if changes.get("exclusive_only") is True:
+        stay = f"{held}; {_go_on(jobs)}. " if jobs else ""
+        said.append(f"{stay}One job at a time from now on.")
+    if changes.get("exclusive_only") is False:
+        said.append("Jobs may share it from now on.")
+    if changes.get("draining") is True:
+        stay = f"; {held} and {_go_on(jobs)}" if jobs else ""
+        said.append(f"Nothing new starts there{stay}.")
+    if changes.get("draining") is False:
+        said.append("Jobs may start there again.")
+    return said
+
+
+def _room(declared: int, before: int, leased: int, held: str, jobs: int) -> str:
+    if leased > declared:
+        return (
+            f"{held}; {_go_on(jobs)}; {gib(leased - declared)} more than declared: nothing new starts "
+            f"until {'it ends' if jobs == 1 else 'they end'}."
+        )
+    left = f"{gib(declared - leased)} of {gib(declared, before)} stays for others"
+    if held:
+        return f"{held}; {_go_on(jobs)}; {left}."
+    return f"{gib(declared, before)} instead of {gib(before, declared)} from now on; no job holds anything there."
+
+
+def _go_on(jobs: int) -> str:
+    return "it goes on" if jobs == 1 else "they go on"
+
+
+def _unknown(changes: Mapping[str, object], allowed: tuple[str, ...]) -> dict[str, str]:
+    return {str(name): "This cannot be edited here." for name in changes if name not in allowed}
+
+
+def _switches(changes: Mapping[str, object]) -> dict[str, str]:
+    return {
+        name: "It must be on or off."
+        for name, value in changes.items()
+        if name in _SWITCHES and not isinstance(value, bool)
+    }
+
+
+def _name(name: object, taken: frozenset[str]) -> dict[str, str]:
+    if not isinstance(name, str) or not name.strip() or len(name) > 40:
+        return {"name": "A name has 1 to 40 characters."}
+    if any(unicodedata.category(c)[0] == "C" for c in name):
+        return {"name": "A name must not hold control characters."}
+    if name in taken:
+        return {"name": f"Another device of this node is called {name}."}
+    return {}
+
+
+def _amount(field: str, amount: object, total: int | None, label: str) -> dict[str, str]:
+    if not isinstance(amount, int) or isinstance(amount, bool):
+        return {field: "It must be a whole number of bytes."}
+    if not 0 < amount <= MOST:
+        return {field: "It must be above 0; to keep jobs away, drain it instead."}
+    if total is not None and amount > total:
+        return {field: f"{label} has {gib(total, amount)}; {gib(amount, total)} cannot be declared."}
+    return {}
+
+
+def _is_share(share: object) -> bool:
+    return isinstance(share, int | float) and not isinstance(share, bool) and 0 < share <= 1

@@ -1,0 +1,114 @@
+"""What has to change in the declared devices of a node after a look at the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from calibration.domain.resources import gib
+from calibration.domain.samples import PoolSample, PoolState
+
+_TELLS = (PoolState.OK, PoolState.UNSUPPORTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A declared device, as stored."""
+
+    uuid: str
+    node: str
+    name: str
+    index: int
+    model: str
+    backend: str
+    declared: int
+    measurable: bool
+    simulated: bool
+    retired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The fields of one device to store; ``new`` where it is not declared yet. ``sentence`` tells people."""
+
+    uuid: str
+    fields: Mapping[str, str | int | bool]
+    sentence: str
+    new: bool = False
+
+
+@dataclass(slots=True)
+class _Names:
+    """Names in use on the node; a number is given once."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def take(self, wanted: str) -> str:
+        name, number = wanted, 0
+        while name in self.taken:
+            name, number = f"gpu{number}", number + 1
+        self.taken.add(name)
+        return name
+
+
+def changes(node: str, known: Sequence[Known], found: Sequence[PoolSample]) -> list[Change]:
+    """Return what to store, [] when nothing has changed. ``known`` may hold devices of other nodes too.
+
+    A new device is declared with what it reports; a known one keeps its name and declaration, under whatever
+    number it is listed now. A real device that is missing stays: it is lost, not gone. A simulated one retires.
+    """
+    by_uuid = {device.uuid: device for device in known}
+    here = {pool.pool for pool in found}
+    names = _Names({d.name for d in known if d.node == node and not d.retired})
+    result = []
+    for pool in found:
+        device = by_uuid.get(pool.pool)
+        change = _declare(node, pool, names) if device is None else _update(node, device, pool, names)
+        if change is not None:
+            result.append(change)
+    for device in known:
+        if device.node == node and device.simulated and not device.retired and device.uuid not in here:
+            result.append(
+                Change(device.uuid, {"retired": True}, f"{device.name} is no longer simulated here.")
+            )
+    return result
+
+
+def _declare(node: str, pool: PoolSample, names: _Names) -> Change | None:
+    if pool.total is None or pool.state not in _TELLS:
+        return None  # nothing to declare it with yet; the next good reading does
+    fields = _as_listed(node, pool) | {"name": names.take(pool.name), "declared": pool.total}
+    said = f"{fields['name']} found: {pool.model or pool.pool}, {gib(pool.total)} declared."
+    return Change(pool.pool, fields, said, new=True)
+
+
+def _update(node: str, device: Known, pool: PoolSample, names: _Names) -> Change | None:
+    if pool.state not in _TELLS:
+        return None
+    fields: dict[str, str | int | bool] = {}
+    for name, value in _as_listed(node, pool).items():
+        if getattr(device, name) != value:
+            fields[name] = value
+    said = f"{device.name} is listed as number {pool.index} now: {pool.model or pool.pool}."
+    if device.retired or device.node != node:
+        fields["name"] = names.take(device.name)
+        said = f"{fields['name']} is back: {pool.model or pool.pool}."
+    if pool.simulated and "model" in fields and pool.total is not None:
+        fields["declared"] = pool.total  # its size is an option of the start: another one is another device
+        said = f"{device.name} is simulated with {gib(pool.total)} now."
+    return Change(device.uuid, fields, said) if fields else None
+
+
+def _as_listed(node: str, pool: PoolSample) -> dict[str, str | int | bool]:
+    listed: dict[str, str | int | bool] = {
+        "node": node,
+        "model": pool.model[:100],
+        "simulated": pool.simulated,
+        "measurable": pool.state is not PoolState.UNSUPPORTED,
+        "retired": False,
+    }
+    if pool.index is not None:
+        listed["index"] = pool.index
+    if pool.backend:
+        listed["backend"] = pool.backend[:16]
+    return listed

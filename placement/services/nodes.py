@@ -1,0 +1,196 @@
+"""Nodes and devices: found on the machine, declared by admins, held and drained by operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Model, Q, Sum
+from django.utils import timezone
+
+from calibration.domain.samples import RAM, PoolState, Reading
+from calibration.models import PoolNow
+from placement.domain import declarations, inventory
+from placement.domain.errors import NotFound, Refused
+from placement.models import AuditEntry, Cycle, Device, Lease, Node
+from placement.services import audit, members
+from placement.services.cycle_row import changing
+
+_KNOWN = tuple(inventory.Known.__dataclass_fields__)
+
+
+def discover(node_name: str, reading: Reading) -> list[str]:
+    """Declare this machine and the devices a reading found; return a sentence per change.
+
+    Two short queries and no write where nothing has changed, so every tick may call it.
+    """
+    found = [pool for pool in reading.pools.values() if pool.kind != "ram"]
+    uuids = [pool.pool for pool in found]
+    if Node.objects.filter(name=node_name).exists() and not inventory.changes(
+        node_name, _known(node_name, uuids), found
+    ):
+        return []
+    with changing():
+        node, _ = Node.objects.get_or_create(name=node_name)
+        # Read again under the lock: an admin may have edited in between.
+        changed = inventory.changes(node_name, _known(node_name, uuids), found)
+        for change in changed:
+            fields = {**change.fields, "node": node} if "node" in change.fields else dict(change.fields)
+            if change.new:
+                Device.objects.create(uuid=change.uuid, **fields)
+            else:
+                Device.objects.filter(uuid=change.uuid).update(**fields)
+            audit.record(None, "discover", f"device {change.uuid}", said=change.sentence)
+    return [change.sentence for change in changed]
+
+
+def preview_device(device: Device, changes: Mapping[str, Any]) -> list[str]:
+    """Return what an edit would do to running jobs, a sentence each. Nothing is changed."""
+    live = Lease.objects.filter(node=device.node.name, pool=device.uuid, released_at=None)
+    held = live.aggregate(bytes=Sum("bytes"), jobs=Count("job", distinct=True))
+    return declarations.device_effects(
+        changes, before=device.declared, leased=held["bytes"] or 0, jobs=held["jobs"]
+    )
+
+
+def edit_device(
+    user: Any, device_id: int, changes: Mapping[str, Any], *, expected: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Change a declaration; return what it does. ``expected`` are the values that the admin saw.
+
+    Fields: name, declared (bytes), exclusive_only, draining. In force at the next decision.
+    """
+    members.need(user, "administer")
+    with changing():
+        device: Device = _find("device", device_id)
+        label = f"{device.name} of {device.node.name}"
+        _compare(device, expected or {}, label, f"device {device.uuid}")
+        others = device.node.devices.filter(retired=False).exclude(pk=device.pk)
+        wrong = declarations.device_problems(
+            changes,
+            label=device.name,
+            total=_reported(device.node.name, device.uuid),
+            taken=frozenset(others.values_list("name", flat=True)),
+        )
+        if wrong:
+            raise Refused(" ".join(wrong.values()), wrong)
+        said = preview_device(device, changes)
+        _store(user, device, changes, "edit_device", f"device {device.uuid}", label)
+    return said
+
+
+def edit_node(
+    user: Any, node_id: int, changes: Mapping[str, Any], *, expected: Mapping[str, Any] | None = None
+) -> None:
+    """Change a node's declaration: ram_declared (bytes, None: all there is), ram_high, ram_low, draining."""
+    members.need(user, "administer")
+    with changing():
+        node: Node = _find("node", node_id)
+        _compare(node, expected or {}, node.name, f"node {node.name}")
+        after = {"ram_high": node.ram_high, "ram_low": node.ram_low, **changes}
+        wrong = declarations.node_problems(
+            changes,
+            label=node.name,
+            total=_reported(node.name, RAM),
+            marks=(after["ram_high"], after["ram_low"]),
+        )
+        if wrong:
+            raise Refused(" ".join(wrong.values()), wrong)
+        _store(user, node, changes, "edit_node", f"node {node.name}", node.name)
+
+
+def hold(user: Any, kind: str, ident: Any, *, until: datetime | None = None, why: str = "") -> None:
+    """Let nothing new start: kind "queue", "node" or "device"; ends by itself at ``until`` (aware)."""
+    members.need(user, "operate")
+    now = timezone.now()
+    if until is not None and until <= now:
+        raise Refused("The hold would end before it begins.", {"until": "Give a time that is still to come."})
+    if len(why) > 200:
+        raise Refused("The reason is too long.", {"why": f"It has {len(why)} characters; 200 are the most."})
+    with changing():
+        row = _find(kind, ident)
+        row.held_by, row.held_at, row.held_until, row.held_why = user.get_username(), now, until, why
+        row.save(update_fields=["held_by", "held_at", "held_until", "held_why"])
+        audit.record(user, "hold", _subject(row), until=until and until.isoformat(), why=why)
+
+
+def release(user: Any, kind: str, ident: Any) -> None:
+    """End a hold; one that is not there is no error."""
+    members.need(user, "operate")
+    with changing():
+        row = _find(kind, ident)
+        before, row.held_by, row.held_at, row.held_until, row.held_why = row.held_by, "", None, None, ""
+        row.save(update_fields=["held_by", "held_at", "held_until", "held_why"])
+        audit.record(user, "release", _subject(row), held_by=before)
+
+
+def drain(user: Any, kind: str, ident: Any, on: bool) -> None:
+    """Let what runs on a node or device end and nothing new start, or end that."""
+    members.need(user, "operate")
+    if kind == "queue":
+        raise Refused("The queue has nothing to drain; hold it instead.")
+    with changing():
+        row = _find(kind, ident)
+        row.draining = bool(on)
+        row.save(update_fields=["draining"])
+        audit.record(user, "drain" if on else "undrain", _subject(row))
+
+
+def _known(node_name: str, uuids: list[str]) -> list[inventory.Known]:
+    rows = Device.objects.filter(Q(node__name=node_name) | Q(uuid__in=uuids))
+    return [
+        inventory.Known(*row)
+        for row in rows.values_list(*("node__name" if name == "node" else name for name in _KNOWN))
+    ]
+
+
+def _find(kind: str, ident: Any) -> Any:
+    if kind == "queue":
+        return Cycle.objects.get_or_create(pk=1)[0]
+    model: type[Model] = {"node": Node, "device": Device}.get(kind) or _no_such(kind)
+    try:
+        row = model._default_manager.filter(pk=ident).first()
+    except (ValueError, TypeError):
+        row = None
+    if row is None:
+        raise NotFound(f"There is no {kind} {ident}.")
+    return row
+
+
+def _no_such(kind: str) -> Any:
+    raise NotFound(f"There is nothing called {kind!r} to hold: it is queue, node or device.")
+
+
+def _reported(node_name: str, pool: str) -> int | None:
+    """Return what a readable pool says it has, None where it cannot be read now."""
+    rows = PoolNow.objects.filter(node=node_name, pool=pool, state=PoolState.OK.value)
+    return rows.values_list("total", flat=True).first()
+
+
+def _compare(row: Any, expected: Mapping[str, Any], label: str, subject: str) -> None:
+    moved = {name: getattr(row, name) for name, value in expected.items() if getattr(row, name) != value}
+    if not moved:
+        return
+    entries = AuditEntry.objects.filter(subject=subject).exclude(action__in=("hold", "release"))
+    last = entries.order_by("-pk").first()
+    by = f" by {last.who}" if last else ""
+    now = ", ".join(f"{name} is {value} now" for name, value in moved.items())
+    raise Refused(f"{label} was changed meanwhile{by}: {now}. Look at it and save again.")
+
+
+def _store(user: Any, row: Any, changes: Mapping[str, Any], action: str, subject: str, label: str) -> None:
+    before = {name: getattr(row, name) for name in changes if getattr(row, name) != changes[name]}
+    if not before:
+        return
+    for name in before:
+        setattr(row, name, changes[name])
+    row.save(update_fields=list(before))
+    after = {name: changes[name] for name in before}
+    audit.record(user, action, subject, label=label, before=before, after=after)
+
+
+def _subject(row: Any) -> str:
+    if isinstance(row, Cycle):
+        return "queue"
+    return f"device {row.uuid}" if isinstance(row, Device) else f"node {row.name}"
