@@ -74,7 +74,7 @@ def _room(declared: int, before: int, leased: int, held: str, jobs: int) -> str:
     left = f"{gib(declared - leased)} of {gib(declared, before)} stays for others"
     if held:
         return f"{held}; {_go_on(jobs)}; {left}."
-    return f"{gib(declared, before)} instead of {gib(before, declared)} from now on; no job holds anything there."
+    return f"{gib(declared, before)} instead of {gib(before, declared)}; no job holds anything there."
 
 
 def _go_on(jobs: int) -> str:

@@ -54,8 +54,8 @@ class _Names:
 def changes(node: str, known: Sequence[Known], found: Sequence[PoolSample]) -> list[Change]:
     """Return what to store, [] when nothing has changed. ``known`` may hold devices of other nodes too.
 
-    A new device is declared with what it reports; a known one keeps its name and declaration, under whatever
-    number it is listed now. A real device that is missing stays: it is lost, not gone. A simulated one retires.
+    A new device is declared with what it reports; a known one keeps its name and declaration, whatever its
+    number is now. A real device that is missing stays: it is lost, not gone. A simulated one retires.
     """
     by_uuid = {device.uuid: device for device in known}
     here = {pool.pool for pool in found}
