@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 class Key:
     """What a run is learned under.
 
-    ``workload`` names the workload (typed commands: user and program), ``fingerprint`` its source files' hash (""
-    when there is none to take), ``params`` the canonical text of all memory-relevant parameters, ``script`` the
-    script or program alone (rung ``similar``), ``workers`` the number of parallel workers (>= 1).
+    ``workload`` names the workload (typed commands: user and program), ``fingerprint`` its source files'
+    hash, "" when there is none to take. ``params`` is the canonical text of all memory-relevant parameters,
+    ``script`` the script or program alone (rung ``similar``), ``workers`` the parallel workers (>= 1).
     """
 
     workload: str
@@ -26,9 +26,11 @@ class Key:
 class Row:
     """One closed window. ``peaks`` maps pool kind ("ram", "vram") to bytes; a kind not sampled is absent.
 
-    ``lower_bounds`` are figures that the true need is at least (memory deaths: the cap; unexplained growth).
-    ``samples`` counts samples per kind, ``longest_gap`` seconds between two of them. ``open`` marks the settled
-    window of a run that still goes on. ``next_charge`` is what a memory death asks the next run to be charged.
+    ``samples`` counts samples per kind, ``longest_gap`` is the longest time in seconds without one.
+    ``open`` marks the settled window of a run that still goes on. ``next_charge`` is what the next run
+    must be charged at least, until a completed run was charged as much (memory deaths; runs unseen for too
+    long). ``lower_bound_note`` says why a peak may be too low or is no need. ``preallocated`` marks a run
+    that took at once what it was given, under a cap that its processes acknowledged.
     """
 
     key: Key

@@ -1,0 +1,153 @@
+"""Lineage: which owner a process belongs to, by rules from the strongest to the weakest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from .samples import Claim, Identity, ProcessSample, Reading
+
+SERVICE = "tidegate"
+"""Owner of the runners themselves: their memory is the service's, not the jobs'."""
+
+Owned = tuple[str, str]
+"""An owner and the rule that found it."""
+
+
+def owners_of(
+    reading: Reading, claims: Sequence[Claim], marker_of: Callable[[int], str | None] | None
+) -> dict[int, Owned]:
+    """Return (owner, rule) per pid that can be attributed; the rest belongs to nobody of ours.
+
+    The rules in order: the chain of parents up to a runner ("supervisor") or a recorded leader ("root"),
+    nearest first; an identity attributed before, or a descendant of one ("known"); the marker in the
+    environment ("marker"); the session of a member ("session").
+    """
+    table = reading.processes
+    marker = marker_of or (lambda pid: None)
+    supervisors = _index((claim.supervisor, claim) for claim in claims if claim.supervisor is not None)
+    roots = _index((root, claim) for claim in claims for root in claim.roots)
+    known = _index((identity, claim) for claim in claims for identity in claim.known)
+
+    def pick(found: Mapping[Identity, list[Claim]], process: ProcessSample) -> str | None:
+        rivals = found.get(_identity(reading, process), ())
+        if len(rivals) > 1:
+            told = marker(process.pid)
+            rivals = [claim for claim in rivals if claim.marker and claim.marker == told] or rivals
+        return rivals[-1].owner if rivals else None
+
+    rules: dict[int, Owned] = {}
+    above: dict[int, Owned | None] = {}  # what a pid hands down to its children
+    for process in table.values():
+        if pick(supervisors, process) is not None:
+            rules[process.pid] = (SERVICE, "supervisor")
+            continue
+        hit = _inherit(
+            table,
+            process,
+            lambda p: _tag(pick(roots, p), "root") or _tag(pick(supervisors, p), "supervisor"),
+            above,
+        )
+        if hit is not None:
+            rules[process.pid] = hit
+    above_known: dict[int, Owned | None] = {}
+    for process in table.values():
+        if process.pid not in rules:
+            hit = _inherit(table, process, lambda p: _tag(pick(known, p), "known"), above_known)
+            if hit is not None:
+                rules[process.pid] = hit
+    rules |= _marked(reading, claims, rules, marker)
+    return rules | _in_session(reading, claims, rules)
+
+
+def _identity(reading: Reading, process: ProcessSample) -> Identity:
+    return Identity(reading.boot_id, process.pid, process.start_ticks)
+
+
+def _index(pairs: Iterable[tuple[Identity, Claim]]) -> dict[Identity, list[Claim]]:
+    found: dict[Identity, list[Claim]] = {}
+    for identity, claim in pairs:
+        found.setdefault(identity, []).append(claim)
+    return found
+
+
+def _tag(owner: str | None, rule: str) -> Owned | None:
+    return None if owner is None else (owner, rule)
+
+
+def _inherit(
+    table: Mapping[int, ProcessSample],
+    process: ProcessSample,
+    hit: Callable[[ProcessSample], Owned | None],
+    memo: dict[int, Owned | None],
+) -> Owned | None:
+    """Return the first hit on the way up, the process itself included.
+
+    A link counts only if the parent started no later than the child: otherwise the number was used again.
+    """
+    path: list[int] = []
+    node, result = process, None
+    while True:
+        if node.pid in memo:
+            result = memo[node.pid]
+            break
+        path.append(node.pid)
+        memo[node.pid] = None  # a cycle ends here
+        result = hit(node)
+        parent = table.get(node.ppid)
+        if result is not None or parent is None or parent.start_ticks > node.start_ticks:
+            break
+        node = parent
+    memo.update(dict.fromkeys(path, result))
+    return result
+
+
+def _marked(
+    reading: Reading,
+    claims: Sequence[Claim],
+    rules: Mapping[int, Owned],
+    marker: Callable[[int], str | None],
+) -> dict[int, Owned]:
+    by_marker: dict[str, list[Claim]] = {}
+    for claim in claims:
+        if claim.marker:
+            by_marker.setdefault(claim.marker, []).append(claim)
+    found: dict[int, Owned] = {}
+    for process in reading.processes.values() if by_marker else ():
+        if process.pid in rules:
+            continue
+        rivals = by_marker.get(marker(process.pid) or "", [])
+        # An environment can be copied, so it proves nothing for what is older than the owner.
+        if len(rivals) == 1 and process.start_ticks >= _began(rivals[0], reading.boot_id):
+            found[process.pid] = (rivals[0].owner, "marker")
+    return found
+
+
+def _began(claim: Claim, boot_id: str) -> int:
+    first = [*claim.roots, *([] if claim.supervisor is None else [claim.supervisor])]
+    return min((identity.start_ticks for identity in first if identity.boot_id == boot_id), default=0)
+
+
+def _in_session(reading: Reading, claims: Sequence[Claim], rules: Mapping[int, Owned]) -> dict[int, Owned]:
+    """Attribute what shares a session with a member alive now.
+
+    The number of a session cannot be given out again while a member of it lives, so that proves it is the
+    same.
+    """
+    members: dict[int, set[str]] = {}
+    for pid, (owner, _) in rules.items():
+        members.setdefault(reading.processes[pid].session, set()).add(owner)
+    by_session: dict[int, list[Claim]] = {}
+    for claim in claims:
+        for session in claim.sessions:
+            by_session.setdefault(session, []).append(claim)
+    found: dict[int, Owned] = {}
+    for process in reading.processes.values():
+        rivals = by_session.get(process.session, [])
+        if process.pid in rules or len(rivals) != 1:
+            continue
+        claim, alive = rivals[0], members.get(process.session, set())
+        leader = reading.processes.get(process.session)
+        runs = leader is not None and _identity(reading, leader) == claim.supervisor
+        if runs or claim.owner in alive:
+            found[process.pid] = (claim.owner, "session")
+    return found
