@@ -85,6 +85,7 @@ def run_attempt(run_dir: str, confirm: Callable[[int, str], None]) -> None:
         ended = ended._replace(ended_at=time.time(), log=log_figures(logs.limits) if logs else ended.log)
     if ended.start_error is not None and logs is not None:
         _append(logs.stderr, ended.start_error)
+        ended = ended._replace(log=log_figures(logs.limits))
     write_exit(outbox, ended)
     confirm(0, ended.start_error or "ended")
 
@@ -99,7 +100,10 @@ def _run(
     confirm: Callable[[int, str], None],
 ) -> ExitRecord | None:
     """Return how the run ended; None where a stop came before the command was released."""
-    become_subreaper()
+    try:
+        become_subreaper()
+    except OSError as error:
+        raise StartError(f"could not start: orphans cannot be adopted: {error.strerror}") from error
     if _stop_asked(run_dir):
         return None
     try:

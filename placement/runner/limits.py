@@ -32,9 +32,7 @@ class LogLimit:
     the job: the next look tries again. `writer` is a descriptor without O_APPEND.
     """
 
-    def __init__(
-        self, writer: int, limit_bytes: int, punch: Callable[[int, int, int], None] = punch_hole
-    ) -> None:
+    def __init__(self, writer: int, limit_bytes: int, punch: Callable[[int, int, int], None] = punch_hole) -> None:
         self._writer = writer
         self._limit = limit_bytes
         self._head = max(_BLOCK, _down(limit_bytes // 4))

@@ -86,8 +86,7 @@ def arguments_of(spec: Spec) -> list[bytes]:
     A failing set-up line ends the job with its code and one line in the log; the command is then not run.
     """
     failed = (
-        '{ set -- $?; echo "tidegate: the set-up line failed with code $1; '
-        'the command was not run" >&2; exit $1; }'
+        '{ set -- $?; echo "tidegate: the set-up line failed with code $1; the command was not run" >&2; exit $1; }'
     )
     setup = f"eval {_quoted(spec.setup)} || {failed}\n" if spec.setup.strip() else ""
     if spec.argv is None:

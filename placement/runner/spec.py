@@ -67,6 +67,8 @@ def parse_spec(fields: Mapping[str, Any]) -> Spec:
         raise SpecError("could not start: the spec has neither a command nor an argument list")
     if argv is not None and not (isinstance(argv, list) and argv and all(isinstance(a, str) for a in argv)):
         raise SpecError("could not start: the argument list is not a list of texts with at least one entry")
+    if argv is not None and not argv[0]:
+        raise SpecError("could not start: the argument list names no program")
     env = fields.get("env", {})
     if not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
         raise SpecError("could not start: the environment is not a table of texts")

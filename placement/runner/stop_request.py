@@ -21,12 +21,12 @@ __all__ = ["ALREADY_GONE", "NOT_STARTED", "SIGNALLED", "kill_members", "members"
 
 
 def request_stop(run_dir: str | os.PathLike[str], reason: str, grace_s: float | None = None) -> str:
-    """Ask the run to end; return "signalled", "already_gone" or "not_started". OSError: the disk refuses.
+    """Ask the run to end; return "signalled", "already_gone" or "not_started".
 
     The request is written before anybody is signalled, so a runner that starts after this never lets the
     command run. Of a run whose runner is dead every process is signalled on its own: TERM, or KILL where the
     reason allows no grace or `grace_s` is 0; the caller asks again for
-    the next step. Asking twice does no harm.
+    the next step. Asking twice does no harm. OSError only where nothing runs yet and the disk takes no request.
     """
     status = look(run_dir)
     if status.phase in (Phase.EXITED, Phase.LOST):
@@ -34,10 +34,17 @@ def request_stop(run_dir: str | os.PathLike[str], reason: str, grace_s: float | 
     fields: dict[str, object] = {"reason": reason, "at": time.time()}
     if grace_s is not None:
         fields["grace_s"] = grace_s
-    write_record(control_path(run_dir, STOP), fields)
+    refused: OSError | None = None
+    try:
+        write_record(control_path(run_dir, STOP), fields)
+    except OSError as error:
+        # A full disk must not keep a run alive: the signal alone ends it, with "signal" as the reason.
+        refused = error
     # It may have been claimed, or have ended, while we wrote.
     status = look(run_dir)
     if status.phase is Phase.NEW:
+        if refused is not None:
+            raise refused
         return NOT_STARTED
     if status.phase is Phase.UNSUPERVISED and status.started is not None:
         number = signal.SIGKILL if reason in AT_ONCE or grace_s == 0 else signal.SIGTERM

@@ -1,0 +1,97 @@
+"""Runs for the runner's tests: a run directory, a launch, and waits with deadlines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from placement.runner.identity import alive
+from placement.runner.launch import LaunchResult, launch
+from placement.runner.members import kill_members, members
+from placement.runner.record import ExitRecord, LeaderExit, Started, read_exit, read_leader, read_started
+from placement.runner.status import Phase, look
+from tests.wait import until
+
+_made: list[Run] = []
+
+
+class Run:
+    """One run directory. `fields` replace those of a plain spec."""
+
+    def __init__(self, command: str | None = None, **fields: Any) -> None:
+        # Not pytest's folder: that one is closed to other accounts, and some tests run under them.
+        self.home = Path(tempfile.mkdtemp(prefix="tidegate-run-"))
+        self.home.chmod(0o755)
+        self.dir = self.home / "run"
+        self.dir.mkdir(mode=0o700)
+        self.control = self.dir / "control"
+        self.control.mkdir(mode=0o700)
+        spec: dict[str, Any] = {
+            "version": 1,
+            "job_id": 7,
+            "attempt": 1,
+            "node": "atlas",
+            "command": command,
+            "setup": "",
+            "cwd": str(self.home),
+            "env": {"PATH": os.environ["PATH"], "TIDEGATE_JOB_ID": "7"},
+            "account": None,
+            "umask": 0o022,
+            "log_limit_bytes": 64 << 20,
+            "time_limit_s": None,
+            "grace_s": 1.0,
+            "sweep": "after_grace",
+            "sweep_grace_s": 0.5,
+            "oom_score_adj": 500,
+        }
+        spec.update(fields)
+        path = self.control / "spec.json"
+        path.touch(0o600)
+        path.write_text(json.dumps(spec))
+        _made.append(self)
+
+    def launch(self, **options: Any) -> LaunchResult:
+        return launch(self.dir, sys.executable, **options)
+
+    def start(self) -> Run:
+        result = self.launch()
+        assert result.ok, result.message
+        return self
+
+    @property
+    def started(self) -> Started:
+        return until(lambda: read_started(self.dir), 5, "started.json")
+
+    def leader(self, timeout: float = 10) -> LeaderExit:
+        return until(lambda: read_leader(self.dir), timeout, "leader.json")
+
+    def ended(self, timeout: float = 15) -> ExitRecord:
+        record = until(lambda: read_exit(self.dir), timeout, "exit.json")
+        started = read_started(self.dir)
+        if started is not None:
+            until(lambda: not members(started), 5, "the end of every process of the run")
+        return record
+
+    def log(self, name: str = "stdout") -> bytes:
+        return (self.dir / f"{name}.log").read_bytes()
+
+    def wait_for_log(self, text: bytes, timeout: float = 10) -> None:
+        until(lambda: text in self.log(), timeout, f"{text!r} in the log")
+
+
+def end_all() -> None:
+    """End what tests have left, each process by its recorded identity, and prove it."""
+    while _made:
+        run = _made.pop()
+        started = read_started(run.dir)
+        if started is None:
+            continue
+        if look(run.dir).phase is not Phase.EXITED:
+            kill_members([started.runner], signal.SIGKILL)
+            until(lambda s=started: not alive(s.runner), 5, "the runner's end")
+        until(lambda s=started: kill_members(members(s), signal.SIGKILL) == 0, 10, "the end of every process")
