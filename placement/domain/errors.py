@@ -41,5 +41,5 @@ class NotFound(Refused):
     """There is no such thing, or none that this person may know of."""
 
 
-class UnreadableSecret(PlacementError):
+class UnreadableSecret(Refused):
     """Sealed values cannot be opened with the key at hand."""

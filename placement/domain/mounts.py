@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-NETWORK = frozenset(
-    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "lustre", "gpfs", "beegfs", "afs", "glusterfs")
-    + ("ocfs2", "gfs2", "orangefs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse")
-    + ("fuse.s3fs", "fuse.rclone")
-)
-"""Kinds on which locks or renames are not seen alike by every client, so a database file is not safe there."""
+_REMOTE = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "glusterfs")
+_CLUSTER = ("ceph", "lustre", "gpfs", "beegfs", "ocfs2", "gfs2", "orangefs")
+_FUSE = ("fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse", "fuse.s3fs", "fuse.rclone")
+NETWORK = frozenset((*_REMOTE, *_CLUSTER, *_FUSE))
+"""Kinds on which locks or renames are not seen alike by every client: no place for a database file."""
 
 
 def kind_of(path: PurePosixPath, mountinfo: str) -> str:
