@@ -107,9 +107,7 @@ def _rest(used: int | None, ours: int | None, outside: Iterable[int | None]) -> 
     return others, left - others
 
 
-def _largest(
-    reading: Reading, outside: Mapping[int, int | None]
-) -> tuple[tuple[int, str, str, int | None], ...]:
+def _largest(reading: Reading, outside: Mapping[int, int | None]) -> tuple[tuple[int, str, str, int | None], ...]:
     found: list[tuple[int, str, str, int | None]] = []
     for pid, amount in outside.items():
         if amount == 0:

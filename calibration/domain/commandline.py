@@ -10,9 +10,7 @@ from dataclasses import dataclass
 DATE = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12][0-9]|3[01])(?![0-9])")
 PATH = re.compile(r"^~|/|\\|\.[A-Za-z][A-Za-z0-9]{0,5}$")
 NUMBER = re.compile(r"[+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?")
-NAME_WORDS = frozenset(
-    {"name", "tag", "id", "experiment", "exp", "run", "project", "comment", "label", "note"}
-)
+NAME_WORDS = frozenset({"name", "tag", "id", "experiment", "exp", "run", "project", "comment", "label", "note"})
 
 _OPERATORS = set("();<>|&")
 _WRAPPERS = frozenset({"exec", "nohup", "time", "env", "command"})

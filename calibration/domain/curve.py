@@ -100,10 +100,7 @@ def _needs(rows: Sequence[Row], kind: str, knobs: Knobs) -> dict[int, Figure]:
     groups: dict[int, list[Row]] = {}
     for row in _ended(rows, kind):
         groups.setdefault(max(1, row.key.workers), []).append(row)
-    return {
-        count: _need(_newest(group, knobs.window_rows), kind, knobs)
-        for count, group in sorted(groups.items())
-    }
+    return {count: _need(_newest(group, knobs.window_rows), kind, knobs) for count, group in sorted(groups.items())}
 
 
 def _need(rows: list[Row], kind: str, knobs: Knobs) -> Figure:

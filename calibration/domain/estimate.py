@@ -126,9 +126,7 @@ def _pool(
     if counted is not None:
         notes += counted.notes
         if declared is not None and basis > Basis.HINT and _far_above(counted.bytes, declared, knobs):
-            notes.append(
-                f"declared {gib(declared, counted.bytes)}, but {gib(counted.bytes, declared)} was seen"
-            )
+            notes.append(f"declared {gib(declared, counted.bytes)}, but {gib(counted.bytes, declared)} was seen")
     need = None if counted is None else counted.bytes
     rungs = tuple(_rung(rung, figure, rung is basis, knobs) for rung, figure in figures.items())
     at_least = None if bound is None else bound.bytes
@@ -148,9 +146,7 @@ def _rung(basis: Basis, figure: Figure | None, counted: bool, knobs: Knobs) -> R
 
 def _last_other(same: Sequence[Row], fingerprint: str, kind: str) -> list[Row]:
     """Return the rows of the other fingerprint that completed last."""
-    others = [
-        row for row in same if row.key.fingerprint != fingerprint and kind in {*row.peaks, *row.next_charge}
-    ]
+    others = [row for row in same if row.key.fingerprint != fingerprint and kind in {*row.peaks, *row.next_charge}]
     if not others:
         return []
     last = max(others, key=lambda row: (row.completed and not row.atypical, row.at))
@@ -177,6 +173,4 @@ def _similar(key: Key, rows: Sequence[Row], kind: str, knobs: Knobs) -> Figure |
     ]
     if not peaks:
         return None
-    return Figure(
-        max(peaks), f"the largest of {len(peaks)} completed runs of the script, whatever its arguments"
-    )
+    return Figure(max(peaks), f"the largest of {len(peaks)} completed runs of the script, whatever its arguments")

@@ -21,17 +21,19 @@ def read_file(path: Path) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             return None
-        try:
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read(LARGEST_READ)
-        except OSError:
-            return None
-        if facts.st_size > LARGEST_READ:
-            content += f"\0{facts.st_size}\0{facts.st_mtime_ns}".encode()
-        return content
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    if facts.st_size > LARGEST_READ:
+        content += f"\0{facts.st_size}\0{facts.st_mtime_ns}".encode()
+    return content
 
 
 def fingerprint(paths: Sequence[Path], read: Callable[[Path], bytes | None] = read_file) -> str:
@@ -46,9 +48,7 @@ def fingerprint(paths: Sequence[Path], read: Callable[[Path], bytes | None] = re
         return ""
     shared = os.path.commonpath([os.path.dirname(file) for file in files])
     whole = hashlib.sha256()
-    for name, content in sorted(
-        (os.path.relpath(file, shared), content) for file, content in contents.items()
-    ):
+    for name, content in sorted((os.path.relpath(file, shared), content) for file, content in contents.items()):
         state = b"missing" if content is None else b"sha256:" + hashlib.sha256(content).digest()
         for part in (os.fsencode(name), state):
             whole.update(len(part).to_bytes(8, "big") + part)

@@ -80,8 +80,7 @@ def workload_key(
 ) -> CommandKey:
     """Return the key of a named workload; ``relevant`` parameters decide its memory, None means all."""
     arguments = tuple(
-        Argument(key, value, None, relevant is None or key in relevant)
-        for key, value in sorted(params.items())
+        Argument(key, value, None, relevant is None or key in relevant) for key, value in sorted(params.items())
     )
     counted = {argument.name: argument.text for argument in arguments if argument.matters}
     text = json.dumps(counted, ensure_ascii=False, sort_keys=True)

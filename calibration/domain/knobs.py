@@ -33,12 +33,8 @@ class Knobs:
     """The figures in force. Sizes are MiB, times seconds, shares parts of one."""
 
     measured_margin_mib: int = _knob(64, "MiB", "Margin of a need that was measured with these parameters.")
-    fitted_margin: float = _knob(
-        0.05, "share", "Margin of a need read off a line through several worker counts."
-    )
-    scaled_margin: float = _knob(
-        0.15, "share", "Margin of a need scaled from one worker count or an open run."
-    )
+    fitted_margin: float = _knob(0.05, "share", "Margin of a need read off a line through several worker counts.")
+    scaled_margin: float = _knob(0.15, "share", "Margin of a need scaled from one worker count or an open run.")
     edited_margin: float = _knob(0.15, "share", "Margin of a need known from before the sources changed.")
     similar_margin: float = _knob(0.15, "share", "Margin of a need known from other arguments of the script.")
     hint_margin: float = _knob(0.15, "share", "Margin of the author's preset.")
@@ -48,53 +44,35 @@ class Knobs:
     window_rows: int = _knob(50, "runs", "How many of the newest runs count.")
     few_rows: int = _knob(10, "runs", "With fewer completed runs than this the largest counts.")
     two_kinds_factor: float = _knob(1.5, "times", "A largest run this far above the quantile counts itself.")
-    preallocated_share: float = _knob(
-        0.75, "share", "Part of a preallocated level that the next run starts on."
-    )
+    preallocated_share: float = _knob(0.75, "share", "Part of a preallocated level that the next run starts on.")
 
     context_allowance_mib: int = _knob(512, "MiB", "What a process's device context is taken to cost.")
-    stale_seconds: float = _knob(
-        5.0, "s", "A longer time without a reading proves nothing about the time between."
-    )
+    stale_seconds: float = _knob(5.0, "s", "A longer time without a reading proves nothing about the time between.")
     min_samples: int = _knob(2, "samples", "A kind of memory sampled less often in a run is not learned.")
     blind_share: float = _knob(
         0.5, "share", "A completed run unseen for a longer part than this gives a lower bound only."
     )
 
     settle_seconds: float = _knob(60.0, "s", "How long a job must have worked since its last rise to settle.")
-    settle_context_factor: float = _knob(
-        1.5, "times", "Context allowances it must have held on its device to settle."
-    )
+    settle_context_factor: float = _knob(1.5, "times", "Context allowances it must have held on its device to settle.")
     settle_busy: float = _knob(0.10, "share", "Device activity above which a job counts as working.")
     flat_fraction: float = _knob(0.02, "share", "A level within this share of the last rise is flat.")
     flat_mib: int = _knob(64, "MiB", "A level within this much of the last rise is flat.")
-    settle_factor: float = _knob(
-        1.1, "times", "A settled charge is the highest level times this, plus the next knob."
-    )
+    settle_factor: float = _knob(1.1, "times", "A settled charge is the highest level times this, plus the next knob.")
     settle_add_mib: int = _knob(256, "MiB", "Added to the settled charge.")
-    settle_peak_factor: float = _knob(
-        1.5, "times", "A measured charge settles after this many times to its peak."
-    )
+    settle_peak_factor: float = _knob(1.5, "times", "A measured charge settles after this many times to its peak.")
     unproven_settle_seconds: float = _knob(900.0, "s", "A job flat for this long settles without proof.")
-    unseen_context_factor: float = _knob(
-        2.0, "times", "Context allowances kept for a job never seen on its device."
-    )
+    unseen_context_factor: float = _knob(2.0, "times", "Context allowances kept for a job never seen on its device.")
     unseen_mib: int = _knob(1024, "MiB", "The least that is kept for a job never seen on its device.")
 
     cap_factor: float = _knob(1.35, "times", "A cap is the granted charge times this, at least.")
     cap_add_mib: int = _knob(512, "MiB", "A cap is the granted charge plus this, at least.")
     death_factor: float = _knob(1.5, "times", "After a memory death at the cap: the next charge, in caps.")
     death_add_mib: int = _knob(512, "MiB", "After a memory death: at least this much more.")
-    watchdog_factor: float = _knob(
-        1.2, "times", "After the watchdog stopped a job: the next charge, in use seen."
-    )
+    watchdog_factor: float = _knob(1.2, "times", "After the watchdog stopped a job: the next charge, in use seen.")
 
-    prealloc_jump: float = _knob(
-        0.9, "share", "Part of the level reached within three readings by a preallocation."
-    )
-    prealloc_tolerance: float = _knob(
-        0.03, "share", "How near a preallocation is to a usual share of the device."
-    )
+    prealloc_jump: float = _knob(0.9, "share", "Part of the level reached within three readings by a preallocation.")
+    prealloc_tolerance: float = _knob(0.03, "share", "How near a preallocation is to a usual share of the device.")
 
     @classmethod
     def defaults(cls) -> Knobs:

@@ -28,8 +28,12 @@ def owners_of(
     roots = _index((root, claim) for claim in claims for root in claim.roots)
     known = _index((identity, claim) for claim in claims for identity in claim.known)
 
-    def pick(found: Mapping[Identity, list[Claim]], process: ProcessSample) -> str | None:
-        rivals = found.get(_identity(reading, process), ())
+    def pick(found: Mapping[int, list[tuple[Identity, Claim]]], process: ProcessSample) -> str | None:
+        named = found.get(process.pid)
+        if named is None:
+            return None
+        itself = _identity(reading, process)
+        rivals = [claim for identity, claim in named if identity == itself]
         if len(rivals) > 1:
             told = marker(process.pid)
             rivals = [claim for claim in rivals if claim.marker and claim.marker == told] or rivals
@@ -63,10 +67,10 @@ def _identity(reading: Reading, process: ProcessSample) -> Identity:
     return Identity(reading.boot_id, process.pid, process.start_ticks)
 
 
-def _index(pairs: Iterable[tuple[Identity, Claim]]) -> dict[Identity, list[Claim]]:
-    found: dict[Identity, list[Claim]] = {}
+def _index(pairs: Iterable[tuple[Identity, Claim]]) -> dict[int, list[tuple[Identity, Claim]]]:
+    found: dict[int, list[tuple[Identity, Claim]]] = {}
     for identity, claim in pairs:
-        found.setdefault(identity, []).append(claim)
+        found.setdefault(identity.pid, []).append((identity, claim))
     return found
 
 
@@ -144,6 +148,8 @@ def _in_session(reading: Reading, claims: Sequence[Claim], rules: Mapping[int, O
     for process in reading.processes.values():
         rivals = by_session.get(process.session, [])
         if process.pid in rules or len(rivals) != 1:
+            continue
+        if process.start_ticks < _began(rivals[0], reading.boot_id):
             continue
         claim, alive = rivals[0], members.get(process.session, set())
         leader = reading.processes.get(process.session)

@@ -53,8 +53,6 @@ def took_what_it_was_given(
 
     Only then is its peak no need; without a receipt the peak stands as measured.
     """
-    if receipt is None or not looks_preallocated(
-        window, total, free_at_start, kind=kind, cap=receipt, knobs=knobs
-    ):
+    if receipt is None or not looks_preallocated(window, total, free_at_start, kind=kind, cap=receipt, knobs=knobs):
         return False
     return window.levels[kind].peak <= receipt + knobs.bytes_of("context_allowance_mib")

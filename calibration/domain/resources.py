@@ -74,8 +74,7 @@ def parse_bytes(text: object) -> int:
         raise BadAmount(f"{match[2]!r} is not a unit. Use B, KB, MB, GB, TB, KiB, MiB, GiB or TiB.")
     if _THOUSANDS.fullmatch(digits):
         raise BadAmount(
-            f"{digits!r} can be read in two ways. "
-            f"Write {digits.replace(',', '')} or {digits.replace(',', '.')}."
+            f"{digits!r} can be read in two ways. Write {digits.replace(',', '')} or {digits.replace(',', '.')}."
         )
     return _bytes(digits.replace(",", "."), _UNITS[unit], shown, up=True)
 
@@ -126,9 +125,7 @@ def _bytes(digits: str, unit: int, shown: str, *, up: bool) -> int:
     try:
         number = Decimal(digits)
     except decimal.InvalidOperation:
-        raise BadAmount(
-            f"{_clip(shown)!r} has no number that can be read. Write one such as 24 GiB."
-        ) from None
+        raise BadAmount(f"{_clip(shown)!r} has no number that can be read. Write one such as 24 GiB.") from None
     if not number.is_finite():
         raise BadAmount(f"{_clip(shown)!r} is not a finite number. Write one such as 24 GiB.")
     if number < 0:

@@ -80,9 +80,7 @@ def observe(
     for kind, amount in amounts.items():
         if amount is not None:
             before = levels.get(kind)
-            levels[kind] = (
-                _first(window, at, amount) if before is None else _next(before, at, amount, busy, knobs)
-            )
+            levels[kind] = _first(window, at, amount) if before is None else _next(before, at, amount, busy, knobs)
     return replace(window, last_at=at, levels=levels)
 
 
@@ -145,9 +143,7 @@ def close(
     )
 
 
-def open_row(
-    window: Window, key: Key, *, wall: float = 0.0, charge: Mapping[str, int] | None = None
-) -> Row | None:
+def open_row(window: Window, key: Key, *, wall: float = 0.0, charge: Mapping[str, int] | None = None) -> Row | None:
     """Return the row of a settled run that still goes on, None when nothing was seen of it yet."""
     if not window.levels:
         return None
