@@ -92,6 +92,7 @@ class Charge:
     at_start: int
     settled: bool = False
     promise: bool = False
+    cap: int | None = None  # for the evidence of a stop
 
     @property
     def growth(self) -> int:
@@ -117,6 +118,8 @@ class Running:
     learned: float | None = None  # 90 % quantile of its key, else of its user's last 50
     margins: Mapping[str, int] = field(default_factory=dict)  # per pool id: margin of its rung
     finishing: bool = False
+    arrival: int = 0  # as it was queued: tells who of two is younger; 0 means older than all that wait
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

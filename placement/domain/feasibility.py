@@ -1,0 +1,39 @@
+"""Answers at submit: could this ever start, would it start now, and with how many workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from calibration.domain.estimate import Estimate
+from placement.domain import checks
+from placement.domain.decision import Check, Verdict
+from placement.domain.gate import about_ever
+from placement.domain.places import Board, demand_of
+from placement.domain.plan import after_queue
+from placement.domain.requests import Request
+from placement.domain.snapshot import Snapshot, Waiting
+
+
+def could_ever(snapshot: Snapshot, request: Request, estimate: Estimate) -> tuple[Check, ...]:
+    """Return the places that could serve when free, each an ok check; else only refusals, the sum of them first.
+
+    So the request is infeasible exactly when the first check is not ok.
+    """
+    board, demand = Board(snapshot), demand_of(request, estimate)
+    asked = [checks.ever(board, demand, place) for place in board.places(request)]
+    serving = tuple(check for check in asked if check.ok)
+    return serving or (about_ever(board, demand, asked), *asked)
+
+
+def max_workers(snapshot: Snapshot, template: Waiting, estimate_for: Callable[[int], Estimate], limit: int = 64) -> int:
+    """Return the largest number of workers that would start in the next cycle, 0 when none would.
+
+    Asked of the gate itself, behind everybody who waits already, so that taking the advice at once succeeds.
+    """
+    cycle = after_queue(snapshot)
+    for workers in range(limit, 0, -1):
+        asked = replace(template, workers=workers, estimate=estimate_for(workers))
+        if cycle.ask(asked).verdict is Verdict.START:
+            return workers
+    return 0

@@ -1,0 +1,259 @@
+"""Is it safe to start this now, and where? One job against one snapshot, with every question's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from calibration.domain.charge import cap
+from calibration.domain.estimate import Basis
+from calibration.domain.resources import gib
+from placement.domain import checks, text
+from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
+from placement.domain.places import Board, Demand, Part, Place, in_force, waiting_demand
+from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
+
+Aside = Callable[[Place, tuple[Part, ...]], Check | None]
+"""Asks at a place that is otherwise free whether a start there would delay an older job's plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One place looked at for one demand."""
+
+    place: Place
+    parts: tuple[Part, ...]
+    candidate: Candidate
+    ok: bool
+
+
+def decide(snapshot: Snapshot, waiting: Waiting) -> Decision:
+    """Return what the gate says of this job alone; plans of older jobs are not asked."""
+    return decide_on(Board(snapshot), waiting)
+
+
+def decide_on(board: Board, waiting: Waiting, aside: Aside | None = None) -> Decision:
+    """Return the decision against the board as it stands; ``aside`` is asked wherever all else says yes."""
+    demand = waiting_demand(waiting)
+    looks = [look(board, demand, place) for place in board.places(demand.request)]
+    if aside is not None:
+        looks = [_asked(one, aside) if one.ok else one for one in looks]
+    asked = [next(c for c in one.candidate.checks if c.code is Code.INFEASIBLE) for one in looks]
+    whole = (*about_job(board, waiting), about_ever(board, demand, asked))
+    whole = tuple(sorted(whole, key=lambda c: c.code.rank))
+    ready = [one for one in looks if one.ok]
+    refused = next((c for c in whole if not c.ok), None)
+    if refused is None and ready:
+        return _start(waiting, whole, min(ready, key=_best_fit), looks)
+    ordered = tuple(sorted((one.candidate for one in looks), key=nearness))
+    if refused is not None:
+        return Decision(waiting.job, Verdict.WAIT, refused.sentence, refused.code, whole, ordered)
+    leading = ordered[0]
+    first = leading.objections[0]
+    headline = _headline(board, first, looks, leading)
+    return Decision(waiting.job, Verdict.WAIT, headline, first.code, whole, ordered)
+
+
+def look(board: Board, demand: Demand, place: Place) -> Look:
+    """Return every answer about one place, in the table's order; remembered until the node changes."""
+    memo = board.memo[place.node.name]
+    key = (demand, place.order)
+    if key not in memo:
+        parts = board.parts(demand, place)
+        asked = tuple(sorted(_questions(board, demand, place, parts), key=_by_rank))
+        candidate = Candidate(
+            node=place.node.name,
+            device=place.uuid,
+            label=place.label,
+            checks=asked,
+            room={p.pool.pool: p.ledger.left(p.margin) for p in parts},
+            need={p.pool.pool: p.need for p in parts if p.need is not None},
+        )
+        known = all(p.need is not None for p in parts)
+        memo[key] = Look(place, parts, candidate, known and all(c.ok for c in asked))
+    found: Look = memo[key]
+    return found
+
+
+def _by_rank(check: Check) -> int:
+    return check.code.rank
+
+
+def _questions(board: Board, demand: Demand, place: Place, parts: tuple[Part, ...]) -> Iterator[Check]:
+    memo = board.memo[place.node.name]
+    fixed_key = ("fixed", place.order, demand.request.exclusive)
+    if fixed_key not in memo:
+        memo[fixed_key] = (
+            *checks.standing(board, place),
+            checks.pressure(board, place.node),
+            *checks.company(board, demand, place),
+        )
+    yield from memo[fixed_key]
+    yield checks.ever(board, demand, place)
+    for part in parts:
+        device = None if part.pool.kind == "ram" and part.pool.pool == place.node.ram.pool else place.device
+        key = ("pool", part.pool.pool, part.need, part.margin, part.cold)
+        if key not in memo:
+            memo[key] = tuple(_of_pool(board, part, checks.reading(board, part.pool, device), device is not None))
+        yield from memo[key]
+
+
+def _of_pool(board: Board, part: Part, reading: Check, device: bool) -> Iterator[Check]:
+    yield reading
+    if part.cold and device:
+        yield checks.first_run_room(board, part)
+    answers = [checks.booked(board, part)]
+    if reading.ok:
+        answers.append(checks.measured(board, part))
+    yield from (answer for answer in answers if answer is not None)
+
+
+def about_job(board: Board, waiting: Waiting) -> tuple[Check, ...]:
+    """Return what stands against the job itself or the whole queue, passed questions too."""
+    wall, queue = board.snapshot.wall, board.snapshot.queue_hold
+    found = []
+    if queue is not None and in_force(queue, wall):
+        found.append(Check(Code.HELD, False, text.hold("The queue", queue, wall), checks.held_by(queue)))
+    else:
+        found.append(Check(Code.HELD, True, "The queue is open."))
+    own = waiting.hold
+    if own is not None and in_force(own, wall):
+        found.append(Check(Code.JOB_HELD, False, text.hold("This job", own, wall), checks.held_by(own)))
+    else:
+        found.append(Check(Code.JOB_HELD, True, "Nobody holds this job."))
+    if waiting.no_account:
+        found.append(Check(Code.NO_ACCOUNT, False, waiting.no_account, {"user": waiting.user}))
+    else:
+        found.append(Check(Code.NO_ACCOUNT, True, "There is an account to run it as."))
+    return tuple(found)
+
+
+def about_ever(board: Board, demand: Demand, asked: Sequence[Check]) -> Check:
+    """Return whether any place could ever serve, with what each could give at most."""
+    if not asked:
+        return Check(Code.INFEASIBLE, False, no_place(board, demand))
+    if any(check.ok for check in asked):
+        return Check(Code.INFEASIBLE, True, "At least one place could serve when it is free.")
+    shown = sorted(asked, key=lambda c: c.shortfall)
+    words = " ".join(check.sentence for check in shown[: text.NAMED])
+    more = f" {len(shown) - text.NAMED} more places give less." if len(shown) > text.NAMED else ""
+    request = demand.request
+    where = "" if request.node is None and request.device is None else " where it asks to run"
+    return Check(
+        Code.INFEASIBLE,
+        False,
+        f"Can never start{where}: {words}{more}",
+        shown[0].figures,
+        "",
+        shown[0].shortfall,
+    )
+
+
+def no_place(board: Board, demand: Demand) -> str:
+    """Return why there is no place at all for a request."""
+    request = demand.request
+    known = [n for n in board.snapshot.nodes if n.state != "gone"]
+    if not known:
+        return "Can never start: no node is declared."
+    if request.node is not None and request.node not in {n.name for n in known}:
+        return f"Can never start: there is no node {request.node}."
+    there = [n for n in known if request.node in (None, n.name)]
+    if not any(n.devices for n in there):
+        return f"Can never start: it needs a GPU and no GPU is declared on {text.names([n.name for n in there])}."
+    return f"Can never start: no device {request.device} is declared on {text.names([n.name for n in there])}."
+
+
+def nearness(candidate: Candidate) -> tuple[bool, int, int, int]:
+    """Return the key of the leading rule: few kinds of objection, then late in the table, then little short.
+
+    A place that could never serve is never near.
+    """
+    against = candidate.objections
+    kinds = {c.code for c in against}
+    first = min((c.code.rank for c in against), default=len(Code))
+    short = max((c.shortfall for c in against), default=0)
+    return Code.INFEASIBLE in kinds, len(kinds), -first, short
+
+
+def _asked(one: Look, aside: Aside) -> Look:
+    check = aside(one.place, one.parts)
+    if check is None:
+        return one
+    candidate = replace(one.candidate, checks=(*one.candidate.checks, check))
+    return Look(one.place, one.parts, candidate, check.ok)
+
+
+def _best_fit(one: Look) -> tuple[int, tuple[str, int]]:
+    """Return the key of the place to take: a first run the emptiest, others the one with least left over."""
+    part = one.parts[0]
+    left = part.ledger.left(part.margin) or 0
+    return (-left if part.cold else left - (part.need or 0)), one.place.order
+
+
+def _headline(board: Board, first: Check, looks: list[Look], leading: Candidate) -> str:
+    """Return the first objection's sentence; "most room" where no other place has more."""
+    one = next(o for o in looks if o.candidate is leading)
+    part = next((p for p in one.parts if p.pool.pool == first.pool), None)
+    if len(looks) < 2 or part is None or part is not one.parts[0]:
+        return first.sentence
+    lefts = [o.parts[0].ledger.left(o.parts[0].margin) or 0 for o in looks]
+    if (part.ledger.left(part.margin) or 0) < max(lefts):
+        return first.sentence
+    if first.code is Code.NO_ROOM and part.need is not None:
+        return text.measured(part.need, part.pool, part.ledger.room(part.margin), board.many, most=True)
+    if first.code is Code.COLD_START_ROOM:
+        share = board.knobs.cold_start_share
+        return text.first_run(part.pool, part.need, part.least, share, board.many, most=True)
+    return first.sentence
+
+
+def _start(waiting: Waiting, whole: tuple[Check, ...], best: Look, looks: list[Look]) -> Decision:
+    parts = best.parts
+    grant = Grant(
+        node=best.place.node.name,
+        device=best.place.uuid,
+        charges={p.pool.pool: p.need or 0 for p in parts},
+        caps={p.pool.pool: _cap(p) for p in parts},
+        margins={p.pool.pool: p.margin for p in parts},
+        basis=min(p.basis for p in parts).word,
+    )
+    part = parts[0]
+    left = part.ledger.left(part.margin)
+    if part.cold and best.place.device is not None:
+        headline = f"Starts on {best.place.label} as a first run: takes the {gib(part.need)} that are left."
+    else:
+        headline = f"Starts on {best.place.label}: needs {gib(part.need, left)}, room is {gib(left, part.need)}."
+    others = sorted((o.candidate for o in looks if o is not best), key=nearness)
+    ordered = (best.candidate, *others)
+    return Decision(waiting.job, Verdict.START, headline, None, whole, ordered, grant)
+
+
+def _cap(part: Part) -> int:
+    """Return the cap; above the charge also for a first run's RAM, which is a share, not all that was left."""
+    basis = Basis.DECLARED if part.cold and part.pool.kind == "ram" else part.basis
+    total = part.pool.declared if part.pool.total is None else part.pool.total
+    return cap(part.need or 0, total, basis)
+
+
+def started(board: Board, waiting: Waiting, grant: Grant) -> Running:
+    """Return the job as it stands the moment it is admitted: whole charge held, nothing measured yet."""
+    demand = waiting_demand(waiting)
+    cold = demand.vram is not None and demand.vram.need is None
+    charges = {pool: Charge(n, n, None, n) for pool, n in grant.charges.items()}
+    return Running(
+        job=waiting.job,
+        name=waiting.name,
+        user=waiting.user,
+        node=grant.node,
+        charges=charges,
+        device=grant.device,
+        basis=grant.basis,
+        cold=cold,
+        exclusive=waiting.request.exclusive,
+        elapsed=0.0,
+        limit=waiting.limit,
+        learned=waiting.learned,
+        margins=grant.margins,
+        arrival=waiting.arrival,
+        priority=waiting.priority,
+    )

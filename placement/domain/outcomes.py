@@ -1,0 +1,196 @@
+"""How a run ended: what we did to it first, then the evidence, and its exit code last."""
+
+from __future__ import annotations
+
+import re
+import signal as signals
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from calibration.domain.resources import gib
+from calibration.domain.samples import RAM
+from placement.domain.jobs import Outcome
+
+Feeds = Literal["need", "lower_bound", "nothing"]
+Memory = Literal["ram", "vram"]
+
+LAST_LINES = 40  # a memory error earlier in the log was survived, so it did not end the run
+
+_VRAM = re.compile(
+    r"(CUDA|HIP|XPU)( error:)? out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaMalloc failed: out of memory"
+    r"|torch(\.cuda)?\.OutOfMemoryError|RESOURCE_EXHAUSTED: Out of memory|OOM when allocating tensor"
+    r"|OutOfMemoryError: Out of memory allocating|cudaErrorMemoryAllocation",
+    re.IGNORECASE,
+)
+_RAM = re.compile(r"^(MemoryError\b|terminate called after throwing.*std::bad_alloc|.*Cannot allocate memory)", re.M)
+_CUPY_LIMIT = re.compile(r"Out of memory allocating .*limit set to", re.IGNORECASE)
+_TORCH = re.compile(
+    r"Tried to allocate ([\d.]+) (KiB|MiB|GiB)\..*?of which ([\d.]+) (KiB|MiB|GiB) is free\..*?allowed; ", re.S
+)
+_UNIT = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is known of an end. ``code`` and ``signal`` both None: nobody saw it end.
+
+    ``stopped_by`` is why the runner sent signals ("cancel", "time_limit", "watchdog", "" when it sent none),
+    ``requested`` the stop on record and ``requested_by`` who asked. ``killed``: the grace passed and SIGKILL went
+    out. ``oom_kill_delta`` is the kernel's kill counter since the start, ``own_limit`` that the job has a RAM limit
+    of its own. ``cap_receipt`` is what was written when memory was refused ("cap", "asked", "used", "free" in
+    bytes, any may be missing). ``watchdog`` is its evidence ("sentence", "pool"), ``lost`` why nobody saw the end.
+    """
+
+    code: int | None = None
+    signal: int | None = None
+    start_error: str = ""
+    stopped_by: str = ""
+    killed: bool = False
+    requested: str = ""
+    requested_by: str = ""
+    oom_kill_delta: int | None = None
+    own_limit: bool = False
+    cap_receipt: Mapping[str, Any] | None = None
+    log_tail: str = ""
+    lost: str = ""
+    watchdog: Mapping[str, Any] | None = None
+    time_limit_s: float | None = None
+    leftovers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome, why, and what it teaches: only a completed run founds a need, memory deaths name the memory."""
+
+    outcome: Outcome
+    sentence: str
+    feeds: Feeds
+    memory: Memory | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+def decide_outcome(e: Evidence) -> Verdict:
+    """Return the one outcome of a run."""
+    found = _ours(e) or _unseen(e) or _memory(e) or _by_code(e)
+    if not e.leftovers:
+        return found
+    count = "1 process was" if e.leftovers == 1 else f"{e.leftovers} processes were"
+    notes = (*found.notes, f"{count} left behind.")
+    return Verdict(found.outcome, found.sentence, found.feeds, found.memory, notes)
+
+
+def _ours(e: Evidence) -> Verdict | None:
+    """Return the outcome where we decided it ourselves."""
+    if e.start_error:
+        return Verdict(Outcome.START_FAILED, f"Could not be started: {e.start_error}", "nothing")
+    how = "killed after the grace" if e.killed else _ended(e)
+    why = e.stopped_by
+    if not why and (_signal(e) in (signals.SIGTERM, signals.SIGKILL) or _nothing_seen(e)):
+        why = e.requested  # asked for on record, and it ended that way or unseen
+    if why == "watchdog":
+        found = e.watchdog or {}
+        told = str(found.get("sentence") or "The watchdog stopped it: it was above its charge and memory ran out.")
+        return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "ram" if found.get("pool") == RAM else "vram")
+    if why == "time_limit":
+        limit = "" if e.time_limit_s is None else f" of {e.time_limit_s:g} s"
+        return Verdict(Outcome.TIMED_OUT, f"Reached its time limit{limit}: {how}.", "lower_bound")
+    if why:
+        asked = f"Cancelled by {e.requested_by}" if e.requested_by else "Cancelled"
+        return Verdict(Outcome.CANCELLED, f"{asked}: {how}.", "lower_bound")
+    return None
+
+
+def _unseen(e: Evidence) -> Verdict | None:
+    if not _nothing_seen(e):
+        return None
+    why = e.lost or "its processes are gone and left no exit record"
+    return Verdict(Outcome.LOST, f"Lost: {why.rstrip('.')}.", "lower_bound")
+
+
+def _nothing_seen(e: Evidence) -> bool:
+    return e.code is None and e.signal is None
+
+
+def _memory(e: Evidence) -> Verdict | None:
+    """Return the outcome where memory ended the run; one that ended with code 0 survived whatever happened."""
+    if e.code == 0 and e.signal is None:
+        return None
+    if e.oom_kill_delta:
+        if e.own_limit:
+            told = "The kernel killed it at its own RAM limit."
+            return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "ram")
+        told = "The kernel killed it because the machine's RAM ran out."
+        return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "ram")
+    if e.cap_receipt is not None:
+        return _receipt(e.cap_receipt)
+    tail = "\n".join(e.log_tail.splitlines()[-LAST_LINES:])
+    if _CUPY_LIMIT.search(tail) or _torch_cap(tail):
+        told = "It asked for more device memory than its cap; the device had room."
+        return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "vram")
+    if _VRAM.search(tail):
+        told = "Its last lines say that device memory ran out; whether at its cap or on the device is not proven."
+        return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "vram")
+    if _RAM.search(tail):
+        return Verdict(Outcome.OUT_OF_MEMORY, "Its last lines say that RAM ran out.", "lower_bound", "ram")
+    return None
+
+
+def _receipt(receipt: Mapping[str, Any]) -> Verdict:
+    cap, asked, free, used = (_bytes(receipt.get(k)) for k in ("cap", "asked", "free", "used"))
+    if free is not None and asked is not None and free < asked:
+        told = f"The device ran out: {gib(asked, free)} asked, {gib(free, asked)} free on it."
+        return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "vram")
+    parts = [f"{gib(n)} {word}" for n, word in ((asked, "asked"), (used, "used")) if n is not None]
+    told = f" ({', '.join(parts)})" if parts else ""
+    cap_words = "its cap" if cap is None else f"its cap of {gib(cap)}"
+    return Verdict(Outcome.CAP_EXCEEDED, f"It ran past {cap_words}{told}.", "lower_bound", "vram")
+
+
+def _bytes(value: object) -> int | None:
+    """Return a figure of a receipt; a job can write one, so anything else than a count is unknown."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _torch_cap(tail: str) -> bool:
+    """Return whether a torch message proves the cap: a limit was set, and the device had what was asked."""
+    found = _TORCH.search(tail)
+    if found is None:
+        return False
+    asked = float(found[1]) * _UNIT[found[2]]
+    return float(found[3]) * _UNIT[found[4]] >= asked
+
+
+def _by_code(e: Evidence) -> Verdict:
+    number = _signal(e)
+    if e.code == 0 and e.signal is None:
+        return Verdict(Outcome.COMPLETED, "Completed with code 0.", "need")
+    if number in (signals.SIGKILL, signals.SIGTERM):
+        told = f"Killed from outside by {_name(number)}: nobody here sent it."
+        return Verdict(Outcome.FAILED, told, "lower_bound")
+    if e.signal is not None:
+        return Verdict(Outcome.FAILED, f"Ended by {_name(e.signal)}.", "lower_bound")
+    return Verdict(Outcome.FAILED, f"Failed with code {e.code}.", "lower_bound")
+
+
+def _signal(e: Evidence) -> int | None:
+    """Return the signal that ended it; a shell reports one as 128 + number."""
+    if e.signal is not None:
+        return abs(e.signal)
+    if e.code is not None and e.code < 0:
+        return -e.code
+    return e.code - 128 if e.code is not None and 128 < e.code <= 192 else None
+
+
+def _ended(e: Evidence) -> str:
+    number = _signal(e)
+    if number is not None:
+        return f"ended by {_name(number)}"
+    return "its processes are gone" if e.code is None else f"ended with code {e.code}"
+
+
+def _name(number: int) -> str:
+    try:
+        return signals.Signals(abs(number)).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,215 @@
+"""Where a job could go, what it would need there, and the working table of one cycle."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibration.domain.estimate import Basis, Estimate
+from calibration.domain.resources import MIB, times
+from placement.domain import reservations
+from placement.domain.knobs import Knobs
+from placement.domain.requests import Exclusive, Gpu, Request
+from placement.domain.snapshot import Device, Hold, Node, Pool, Running, Snapshot, Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked of one kind of pool. ``need`` None: nothing is known, cold-start rules charge it."""
+
+    need: int | None
+    margin: int
+    basis: Basis
+    at_least: int = 0  # proven by runs that died of memory; counts where there is no need
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """All that places depend on; equal demands get equal answers. ``vram`` None: no device wanted."""
+
+    request: Request
+    ram: Ask
+    vram: Ask | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One node, and one of its devices or none. ``order`` is the stable order of places."""
+
+    node: Node
+    device: Device | None
+    label: str
+    order: tuple[str, int]
+
+    @property
+    def uuid(self) -> str | None:
+        """Return the device's UUID, None without a device."""
+        return None if self.device is None else self.device.uuid
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One pool at one place. ``need`` None where it hangs on a room that nobody can tell.
+
+    ``least`` is what has to be there for the job at all, ``at_most`` what the pool gives when it is alone.
+    """
+
+    ledger: reservations.Ledger
+    need: int | None
+    least: int
+    margin: int
+    basis: Basis
+    cold: bool
+    at_most: int | None
+
+    @property
+    def pool(self) -> Pool:
+        """Return the pool."""
+        return self.ledger.pool
+
+
+def demand_of(request: Request, estimate: Estimate) -> Demand:
+    """Return the demand of a request that stands on this estimate; a kind without a number is cold."""
+
+    def ask(kind: str) -> Ask:
+        found = estimate.pools.get(kind)
+        if found is None:
+            return Ask(None, 0, Basis.COLD_START)
+        if found.need is None:
+            return Ask(None, 0, Basis.COLD_START, found.at_least or 0)
+        return Ask(found.need, found.margin or 0, found.basis)
+
+    return Demand(request, ask("ram"), None if request.gpu is Gpu.NONE else ask("vram"))
+
+
+def in_force(hold: Hold | None, wall: float) -> bool:
+    """Return whether a hold still stands at this second."""
+    return hold is not None and (hold.until is None or wall < hold.until)
+
+
+def at_most(ledger: reservations.Ledger, margin: int) -> int | None:
+    """Return what the pool could give to a candidate alone there; None before anything is known of it."""
+    pool, knobs = ledger.pool, ledger.knobs
+    if pool.total is None or not ledger.measurable:
+        return pool.declared or None if ledger.measurable else pool.declared
+    alone = reservations.kept(pool, (), margin, knobs).kept
+    return min(pool.declared, pool.total - (pool.reserved or 0) - alone)
+
+
+class Board:
+    """The snapshot with what this cycle has started so far. ``memo`` keeps answers per node until it changes."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.knobs: Knobs = snapshot.knobs
+        self.many = len(snapshot.nodes) > 1
+        self.nodes: Mapping[str, Node] = {n.name: n for n in snapshot.nodes}
+        self.memo: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
+        self.version = 0
+        self._places: dict[Request, tuple[Place, ...]] = {}
+        self._on_node: defaultdict[str, list[Running]] = defaultdict(list)
+        for r in snapshot.running:
+            self._on_node[r.node].append(r)
+
+    def admit(self, started: Running) -> None:
+        """Charge one more job, so that the next decision sees it."""
+        self._on_node[started.node].append(started)
+        self.memo[started.node] = {}
+        self.version += 1
+
+    def on_node(self, node: str) -> list[Running]:
+        """Return the jobs of a node, those started in this cycle included."""
+        return self._on_node[node]
+
+    def on_place(self, place: Place) -> list[Running]:
+        """Return the jobs on the place's device; on its node where the place has no device."""
+        jobs = self._on_node[place.node.name]
+        return jobs if place.device is None else [r for r in jobs if r.device == place.device.uuid]
+
+    def ledger(self, pool: Pool, measurable: bool = True) -> reservations.Ledger:
+        """Return the pool's two ledgers as they stand now."""
+        memo = self.memo[pool.node]
+        key = ("ledger", pool.pool)
+        if key not in memo:
+            memo[key] = reservations.ledger(pool, self._on_node[pool.node], self.knobs, measurable)
+        found: reservations.Ledger = memo[key]
+        return found
+
+    def places(self, request: Request) -> tuple[Place, ...]:
+        """Return every place that the request allows, in stable order; a node that is gone is none."""
+        if request not in self._places:
+            self._places[request] = tuple(sorted(self._find(request), key=lambda p: p.order))
+        return self._places[request]
+
+    def _find(self, request: Request) -> list[Place]:
+        found = []
+        for node in self.snapshot.nodes:
+            if node.state == "gone" or request.node not in (None, node.name):
+                continue
+            if request.gpu is Gpu.NONE:
+                found.append(Place(node, None, f"RAM of {node.name}", (node.name, 0)))
+                continue
+            for device in node.devices:
+                if request.device in (None, device.uuid):
+                    label = f"{device.pool.name} of {node.name}" if self.many else device.pool.name
+                    found.append(Place(node, device, label, (node.name, device.index)))
+        return found
+
+    def parts(self, demand: Demand, place: Place) -> tuple[Part, ...]:
+        """Return what the job would need of each pool there, the device's first, a shared pool once."""
+        memo = self.memo[place.node.name]
+        key = (demand.ram, demand.vram, demand.request.exclusive, place.order)
+        if key not in memo:
+            memo[key] = self._parts(demand, place)
+        found: tuple[Part, ...] = memo[key]
+        return found
+
+    def _parts(self, demand: Demand, place: Place) -> tuple[Part, ...]:
+        node, device, vram = place.node, place.device, demand.vram
+        ram = self._ram_part(demand.ram, node, 0 if device is None else 1)
+        if device is None or vram is None:
+            return (ram,)
+        if device.pool.pool != node.ram.pool:
+            return (self._device_part(vram, device, demand.request.exclusive), ram)
+        if vram.need is None:  # unified memory, nothing known: all that is left of the one pool
+            return (self._device_part(vram, device, demand.request.exclusive),)
+        both = None if ram.need is None else ram.need + vram.need
+        margin = max(ram.margin, vram.margin)
+        most = at_most(ram.ledger, margin)
+        basis = min(ram.basis, vram.basis)
+        return (Part(ram.ledger, both, ram.least + vram.need, margin, basis, ram.cold, most),)
+
+    def _device_part(self, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
+        ledger = self.ledger(device.pool, device.measurable)
+        most = at_most(ledger, ask.margin)
+        if ask.need is None:
+            left = ledger.left(0)
+            least = max(times(device.pool.declared, self.knobs.cold_start_share), ask.at_least)
+            return Part(ledger, None if left is None else max(0, left), least, 0, ask.basis, True, most)
+        need = ask.need
+        whole = min(device.pool.declared, device.pool.total or 0)
+        if exclusive is not Exclusive.NO and most is not None and most < need <= whole:
+            need = most  # alone on a card it may have the whole of it, less what is always kept
+        return Part(ledger, need, need, ask.margin, ask.basis, False, most)
+
+    def _ram_part(self, ask: Ask, node: Node, devices: int) -> Part:
+        ledger = self.ledger(node.ram)
+        most = at_most(ledger, ask.margin)
+        if ask.need is not None:
+            return Part(ledger, ask.need, ask.need, ask.margin, ask.basis, False, most)
+        knobs = self.knobs
+        total = node.ram.declared if node.ram.total is None else node.ram.total
+        least = max(min(knobs.cold_ram_min_mib * MIB, int(total * knobs.cold_ram_min_share)), ask.at_least)
+        left = ledger.left(0)
+        if left is None:
+            return Part(ledger, None, least, 0, ask.basis, True, most)
+        fair = total * max(1, devices) // (len(node.devices) + 1)
+        need = max(least, min(int(left * knobs.cold_ram_share), fair))
+        return Part(ledger, need, least, 0, ask.basis, True, most)
+
+
+def waiting_demand(waiting: Waiting) -> Demand:
+    """Return the demand of a queued job."""
+    return demand_of(waiting.request, waiting.estimate)

@@ -1,0 +1,118 @@
+"""Who starts where, who waits and why: a pure function of the snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+from placement.domain.bars import Bar, asking, bar_for, rank
+from placement.domain.decision import Check, Code, Decision, PlannedStart, Verdict
+from placement.domain.forecast import Forecast
+from placement.domain.gate import Aside, decide_on, look, started
+from placement.domain.places import Board, Demand, Part, Place, waiting_demand
+from placement.domain.snapshot import Snapshot, Waiting
+
+
+def plan(snapshot: Snapshot) -> tuple[Decision, ...]:
+    """Return one decision per waiting job, in queue order; a start is charged before the next job is asked."""
+    cycle = Cycle(snapshot)
+    queue = ordered(snapshot)
+    decided = [(waiting, cycle.consider(waiting)) for waiting in queue]
+    forecast = Forecast(cycle.board)
+    return tuple(cycle.told(waiting, decision, forecast) for waiting, decision in decided)
+
+
+def ordered(snapshot: Snapshot) -> tuple[Waiting, ...]:
+    """Return the queue in its order: priority with ageing, then arrival."""
+    hours = snapshot.knobs.ageing_hours
+    return tuple(sorted(snapshot.waiting, key=lambda w: rank(w, hours)))
+
+
+def would(snapshot: Snapshot, waiting: Waiting) -> Decision:
+    """Return what the next cycle would say of this job at the end of the queue; asking changes nothing."""
+    return after_queue(snapshot).ask(waiting)
+
+
+def after_queue(snapshot: Snapshot) -> Cycle:
+    """Return the cycle after everybody who waits has had a turn; ask it about any further jobs."""
+    cycle = Cycle(snapshot)
+    for waiting in ordered(snapshot):
+        cycle.consider(waiting)
+    return cycle
+
+
+class Cycle:
+    """One pass over the queue: the board so far, the plan to be kept, and answers for equal jobs."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.board = Board(snapshot)
+        self.bar: Bar | None = None
+        self._first_waiting: int | None = None  # under strict order nobody passes it
+        self._answers: dict[Hashable, Decision] = {}
+        self._none: dict[int, str] = {}
+
+    def consider(self, waiting: Waiting) -> Decision:
+        """Return the job's decision, and charge its start or make its plan."""
+        decision = self.ask(waiting)
+        if decision.grant is not None:
+            self.board.admit(started(self.board, waiting, decision.grant))
+            self._answers.clear()
+        elif all(check.ok for check in decision.whole):
+            self._first_waiting = self._first_waiting or waiting.job
+            if self.bar is None and decision.code is not Code.SET_ASIDE:
+                self._make_plan(waiting)
+        return decision
+
+    def ask(self, waiting: Waiting) -> Decision:
+        """Return the job's decision against the board as it stands."""
+        demand = waiting_demand(waiting)
+        if waiting.hold is not None or waiting.no_account:
+            return decide_on(self.board, waiting, self._aside(waiting))
+        key = (demand, waiting.limit, waiting.learned) if self.bar is not None else demand
+        known = self._answers.get(key)
+        if known is None or known.grant is not None:
+            known = self._answers[key] = decide_on(self.board, waiting, self._aside(waiting))
+        if known.job == waiting.job:
+            return known
+        return Decision(
+            waiting.job, known.verdict, known.headline, known.code, known.whole, known.candidates, known.grant
+        )
+
+    def told(self, waiting: Waiting, decision: Decision, forecast: Forecast) -> Decision:
+        """Return the decision with the predicted start of a job that waits."""
+        if decision.verdict is Verdict.START:
+            return decision
+        return replace(decision, planned=self._planned(waiting, decision, forecast))
+
+    def _planned(self, waiting: Waiting, decision: Decision, forecast: Forecast) -> PlannedStart:
+        refused = next((c for c in decision.whole if not c.ok), None)
+        if refused is not None:
+            return PlannedStart("", None, None, None, why_none=refused.sentence)
+        expected = forecast.expect(waiting, waiting_demand(waiting), decision.candidates)
+        if self.bar is not None and self.bar.job == waiting.job:
+            return self.bar.planned(self.snapshot.at)
+        if expected.at is None and waiting.job in self._none:
+            return replace(expected, why_none=self._none[waiting.job])
+        return expected
+
+    def _make_plan(self, waiting: Waiting) -> None:
+        demand: Demand = waiting_demand(waiting)
+        looks = [look(self.board, demand, place) for place in self.board.places(demand.request)]
+        made = bar_for(self.board, waiting, looks)
+        if isinstance(made, Bar):
+            self.bar = made
+            self._answers.clear()
+        else:
+            self._none[waiting.job] = made
+
+    def _aside(self, waiting: Waiting) -> Aside | None:
+        if self.snapshot.knobs.overtaking == "none" and self._first_waiting is not None:
+            first = self._first_waiting
+
+            def strict(place: Place, parts: tuple[Part, ...]) -> Check:
+                words = f"Strict order: #{first} goes first, and nobody overtakes it."
+                return Check(Code.SET_ASIDE, False, words, {"for": first})
+
+            return strict
+        return None if self.bar is None else asking(self.board, self.bar, waiting)

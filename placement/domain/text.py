@@ -1,0 +1,127 @@
+"""Sentences for people: words and figures, the same for the same input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from calibration.domain.resources import MIB, gib
+from placement.domain.reservations import Booked, Room
+from placement.domain.snapshot import Hold, Pool, Running
+
+NAMED = 3  # how many holders or outsiders a sentence names
+OUTSIDER_WORTH_NAMING = 64 * MIB
+
+
+def seconds(value: float) -> str:
+    """Return a duration as people say it: ``0.4 s``, ``12 min``, ``3.5 h``."""
+    if abs(value) < 10:
+        return f"{value:.1f} s"
+    if abs(value) < 100:
+        return f"{value:.0f} s"
+    if abs(value) < 6000:
+        return f"{value / 60:.0f} min"
+    return f"{value / 3600:.1f} h" if abs(value) < 360_000 else f"{value / 86400:.1f} days"
+
+
+def names(words: Sequence[str]) -> str:
+    """Return ``a``, ``a and b``, ``a, b and c``, ``a, b, c and 2 more``."""
+    shown = list(words[:NAMED])
+    if len(words) > NAMED:
+        return f"{', '.join(shown)} and {len(words) - NAMED} more"
+    return " and ".join((", ".join(shown[:-1]), shown[-1])) if len(shown) > 1 else "".join(shown)
+
+
+def jobs(ids: Iterable[int]) -> str:
+    """Return job numbers as ``#38 and #39``."""
+    return names([f"#{i}" for i in ids])
+
+
+def pool_name(pool: Pool, many: bool) -> str:
+    """Return ``gpu1``, ``gpu1 of atlas`` where there are many nodes, or ``the RAM of atlas``."""
+    if pool.kind == "ram":
+        return f"the RAM of {pool.node}"
+    return f"{pool.name} of {pool.node}" if many else pool.name
+
+
+def on(pool: Pool, many: bool) -> str:
+    """Return the place with its preposition."""
+    return f"{'in' if pool.kind == 'ram' else 'on'} {pool_name(pool, many)}"
+
+
+def less(need: int, room: int) -> tuple[str, str]:
+    """Return both figures with digits enough to tell them apart; room below zero reads as none."""
+    left = max(0, room)
+    return gib(need, left), gib(left, need)
+
+
+def outsiders(pool: Pool) -> str:
+    """Return who else holds memory there and how much, "" where nobody does worth naming."""
+    known = [
+        (amount, f"{gib(amount)} held by pid {pid} (user {user or 'unknown'})")
+        for pid, user, _, amount in pool.external_who
+        if amount is not None and amount >= OUTSIDER_WORTH_NAMING
+    ]
+    if known:
+        end = "not a job of ours" if len(known) == 1 else "not jobs of ours"
+        return f"{names([words for _, words in known])}, {end}"
+    if pool.external is not None and pool.external >= OUTSIDER_WORTH_NAMING:
+        return f"{gib(pool.external)} held by processes that are not jobs of ours"
+    if pool.unexplained is not None and pool.unexplained >= OUTSIDER_WORTH_NAMING:
+        return f"{gib(pool.unexplained)} used by nobody that the process list names"
+    return ""
+
+
+def measured(need: int, pool: Pool, room: Room, many: bool, most: bool = False) -> str:
+    """Return the measured ledger's answer: need, room, what is kept for whom to grow, and outsiders."""
+    have = 0 if room.room is None else room.room
+    asked, left = less(need, have)
+    if most:
+        sentence = f"Needs {asked}; most room is {left} {on(pool, many)}"
+    else:
+        sentence = f"Needs {asked}; room {on(pool, many)} is {left}"
+    if need <= have:
+        return f"{sentence}."
+    if room.growth:
+        sentence += f", after {gib(room.growth)} kept for {jobs(j for j, _ in room.holders)} to grow"
+    who = outsiders(pool)
+    return f"{sentence}; {who}." if who else f"{sentence}."
+
+
+def booked(need: int, pool: Pool, booking: Booked, many: bool) -> str:
+    """Return the booked ledger's answer: declared, leased by whom, and what that leaves."""
+    asked, left = less(need, booking.room)
+    if not booking.leased:
+        are = "is" if need <= booking.room else "is all that is"
+        return f"Needs {asked}; {left} {are} declared {on(pool, many)}."
+    holders = jobs(j for j, _ in booking.holders)
+    return (
+        f"Needs {asked}; {gib(booking.declared)} declared {on(pool, many)} "
+        f"less {gib(booking.leased)} leased by {holders} leaves {left}."
+    )
+
+
+def hold(what: str, hold: Hold, wall: float) -> str:
+    """Return who holds what, since when and until when."""
+    end = "until released" if hold.until is None else f"for {seconds(hold.until - wall)} more"
+    why = f": {hold.why.rstrip('.')}" if hold.why else ""
+    return f"{what} is held by {hold.who} since {seconds(max(0.0, wall - hold.since))} ago, {end}{why}."
+
+
+def first_run(pool: Pool, left: int | None, wanted: int, share: float, many: bool, most: bool = False) -> str:
+    """Return what a first run asks of a device and what the device has left."""
+    have = max(0, left or 0)
+    asked, room = less(wanted, have)
+    where = f"most is {room} {on(pool, many)}" if most else f"{on(pool, many)} {room} is left"
+    sentence = f"First run: takes what one device has left, at least {share:.0%} of it ({asked}); {where}"
+    if have >= wanted:
+        return f"{sentence}."
+    who = outsiders(pool)
+    return f"{sentence}; {who}." if who else f"{sentence}."
+
+
+def settling(running: Running, pool: Pool, many: bool) -> str:
+    """Return who is on its first run there and since when."""
+    return (
+        f"#{running.job} is on its first run {on(pool, many)} since {seconds(running.elapsed)}; "
+        "nobody joins it before its use has settled."
+    )
