@@ -50,9 +50,7 @@ class Instrument:
         self._walk = ProcWalk(proc_root)
         self._pss = PssReader(proc_root, every_s=pss_every_s, budget_ms=pss_budget_ms)
         self._expected = [pool for pool in expected if not pool.simulated]
-        self.simulated = (
-            SimulatedDevices(simulated_dir, simulate, node) if simulate and simulated_dir else None
-        )
+        self.simulated = SimulatedDevices(simulated_dir, simulate, node) if simulate and simulated_dir else None
         self._nvml: Guarded[NvmlLook] | None = None
         if nvml and self.simulated is None:
             self._nvml = Guarded(Nvml(expected=self._expected).look)
@@ -65,7 +63,6 @@ class Instrument:
         were read at. Never raises for a process or a device; OSError when /proc cannot be listed at all.
         """
         began = time.perf_counter()
-        at, wall = time.monotonic(), time.time()
         processes = self._walk.walk()
         processes.update(self._pss.apply(processes, with_descendants(processes, owned)))
         capacity = ram_capacity(self.proc_root, self.cgroup_root)
@@ -74,8 +71,8 @@ class Instrument:
         return Reading(
             node=self.node,
             boot_id=self._boot_id,
-            at=at,
-            wall=wall,
+            at=time.monotonic(),  # the last step, so that no pool seems to have been read after it
+            wall=time.time(),
             pools={pool.pool: pool for pool in (ram, *devices)},
             processes=_with_vram(processes, devices),
             notes=(*capacity.remarks, *notes, *self._pss_note()),
@@ -152,9 +149,7 @@ def with_descendants(processes: Mapping[int, ProcessSample], owned: Collection[i
     return found
 
 
-def _with_vram(
-    processes: dict[int, ProcessSample], devices: Iterable[PoolSample]
-) -> dict[int, ProcessSample]:
+def _with_vram(processes: dict[int, ProcessSample], devices: Iterable[PoolSample]) -> dict[int, ProcessSample]:
     vram: dict[int, dict[str, int | None]] = {}
     for pool in devices:
         for pid, size in pool.processes:

@@ -97,7 +97,7 @@ class Nvml:
         elif error.value in (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, pynvml.NVML_ERROR_NOT_READY):
             self._last = ("not_ready", f"the NVIDIA driver is not ready: {error}")
         else:
-            word = f"the NVIDIA driver cannot be used: {error}"
+            word = f"the NVIDIA driver cannot be used: {str(error).rstrip('.')}"
             if error.value == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
                 word += "; after a driver update reboot, or reload the driver and restart this node's service"
             self._last = ("error", word)

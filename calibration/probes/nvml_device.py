@@ -94,7 +94,7 @@ def processes(handle: Any) -> tuple[tuple[tuple[int, int | None], ...], str]:
         except pynvml.NVMLError as error:
             if error.value in _FATAL:
                 raise
-            if error.value not in _NO_SUCH_LIST:
+            if error.value not in _NO_SUCH_LIST or name == _LISTS[0]:
                 word = f"its process list cannot be read: {error}"
             continue
         lists.append([(p.pid, p.usedGpuMemory, (p.gpuInstanceId, p.computeInstanceId)) for p in found])
@@ -102,18 +102,19 @@ def processes(handle: Any) -> tuple[tuple[tuple[int, int | None], ...], str]:
 
 
 def _list(name: str, handle: Any) -> list[Any]:
-    """Ask for one list in its third form, else in its second, as older drivers know it."""
+    """Ask for one list in its third form, else in its second, as older drivers know it.
+
+    Never without a number: pynvml turns that into an error of another kind on an older driver.
+    """
     try:
-        return list(getattr(pynvml, name)(handle))
+        return list(getattr(pynvml, f"{name}_v3")(handle))
     except pynvml.NVMLError as error:
         if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
             raise
     return list(getattr(pynvml, f"{name}_v2")(handle))
 
 
-def utilisation(
-    handle: Any, uuid: str, seen_us: dict[str, int]
-) -> tuple[float | None, tuple[tuple[int, float], ...]]:
+def utilisation(handle: Any, uuid: str, seen_us: dict[str, int]) -> tuple[float | None, tuple[tuple[int, float], ...]]:
     """Return (share of time in which kernels ran, the same per pid), None and () where the driver is silent.
 
     ``seen_us`` keeps per device the time stamp up to which the driver has told of processes.

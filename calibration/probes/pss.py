@@ -72,9 +72,7 @@ class PssReader:
         self._family: dict[int, tuple[int, int]] = {}  # owned pid -> (start ticks, parent), at the last tick
         self.left_over = 0  # exact readings that the last tick's budget had no room for
 
-    def apply(
-        self, processes: Mapping[int, ProcessSample], owned: Collection[int]
-    ) -> dict[int, ProcessSample]:
+    def apply(self, processes: Mapping[int, ProcessSample], owned: Collection[int]) -> dict[int, ProcessSample]:
         """Return new samples of the owned processes that exist, by pid. Never raises for a process."""
         now = self._clock()
         members = {pid: processes[pid] for pid in owned if pid in processes}
@@ -92,9 +90,7 @@ class PssReader:
             fresh.add(pid)
         return {pid: self._sample(sample, own[pid], pid in fresh) for pid, sample in members.items()}
 
-    def _due(
-        self, members: Mapping[int, ProcessSample], own: Mapping[int, int | None], now: float
-    ) -> list[int]:
+    def _due(self, members: Mapping[int, ProcessSample], own: Mapping[int, int | None], now: float) -> list[int]:
         family = {pid: (sample.start_ticks, sample.ppid) for pid, sample in members.items()}
         changed = dict(family.items() ^ self._family.items())
         parents = {ppid for _, ppid in changed.values()}

@@ -28,9 +28,7 @@ def parse_spec(spec: str) -> list[int]:
         except ValueError:
             size = 0
         if match is None or size <= 0:
-            raise ValueError(
-                f"{part!r} is not a number of devices and their memory, such as 2x24GiB or 1x80GiB"
-            )
+            raise ValueError(f"{part!r} is not a number of devices and their memory, such as 2x24GiB or 1x80GiB")
         capacities += [size] * int(match[1] or 1)
     return capacities
 
@@ -51,8 +49,7 @@ class SimulatedDevices:
         self._clock = clock
         name = re.sub(r"[^A-Za-z0-9.-]", "-", node)
         self.devices = [
-            simgpu.Spec(f"SIM-{name}-{index}", index, capacity)
-            for index, capacity in enumerate(parse_spec(spec))
+            simgpu.Spec(f"SIM-{name}-{index}", index, capacity) for index, capacity in enumerate(parse_spec(spec))
         ]
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o1777)

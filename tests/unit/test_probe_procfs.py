@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibration.probes import procfs, reference
+from calibration.probes.procfs import ProcWalk, parse_stat
+from tests.fake_proc import MIB, FakeProc
+from tests.wait import until
+
+
+@given(name=st.text(alphabet="() \tabZ19)-", max_size=15), ticks=st.integers(0, 2**62))
+def test_whatever_stands_in_the_name_the_fields_keep_their_places(name: str, ticks: int) -> None:
+    line = f"42 ({name}) R 7 8 9 {'0 ' * 15}{ticks} 0 3 {'0 ' * 28}".encode()
+
+    stat = parse_stat(line)
+
+    assert (stat.name, stat.state, stat.ppid, stat.pgid, stat.session) == (name, "R", 7, 8, 9)
+    assert (stat.start_ticks, stat.rss) == (ticks, 3 * procfs.PAGE)
+
+
+@pytest.mark.parametrize("raw", [b"", b"12", b"12 (sh) S 1", b"12 (sh"])
+def test_a_line_cut_off_is_an_error_and_no_process(raw: bytes) -> None:
+    with pytest.raises(ValueError):
+        parse_stat(raw)
+
+
+def test_one_process_that_vanishes_half_way_costs_only_itself(tmp_path: Path) -> None:
+    proc = FakeProc(tmp_path)
+    proc.process(10, rss=8 * MIB)
+    (tmp_path / "11").mkdir()  # listed, but its files are gone
+    (tmp_path / "12").mkdir()
+    (tmp_path / "12" / "stat").write_text("12 (cut")
+    (tmp_path / "self").mkdir()
+    proc.process(13, ppid=11)
+
+    walked = ProcWalk(str(tmp_path)).walk()
+
+    assert sorted(walked) == [10, 13]
+    assert walked[10].ram == walked[10].rss == 8 * MIB
+    assert not walked[10].ram_exact
+
+
+@pytest.mark.parametrize(
+    "uid, expected",
+    [
+        pytest.param(0, (0, "root"), id="a user with a name"),
+        pytest.param(4242, (4242, "uid 4242"), id="a uid without a name"),
+        pytest.param(None, (None, None), id="a status that cannot be read"),
+    ],
+)
+def test_the_user_of_a_process(tmp_path: Path, uid: int | None, expected: tuple[object, object]) -> None:
+    FakeProc(tmp_path).process(10, uid=uid)
+    sample = ProcWalk(str(tmp_path)).walk()[10]
+    assert (sample.uid, sample.user) == expected
+
+
+def test_an_unchanged_process_costs_no_new_sample_and_a_changed_one_does(tmp_path: Path) -> None:
+    proc, walk = FakeProc(tmp_path), ProcWalk(str(tmp_path))
+    proc.process(10, rss=MIB)
+    walk.walk()
+    second = walk.walk()[10]
+
+    assert walk.walk()[10] is second
+    proc.process(10, rss=2 * MIB)
+    assert walk.walk()[10].rss == 2 * MIB
+
+
+def test_a_reused_pid_is_read_anew(tmp_path: Path) -> None:
+    proc, walk = FakeProc(tmp_path), ProcWalk(str(tmp_path))
+    proc.process(4000, start_ticks=100, uid=0)
+    for _ in range(4):
+        walk.walk()
+    proc.process(4000, start_ticks=900, uid=4242)
+
+    sample = walk.walk()[4000]
+
+    assert (sample.start_ticks, sample.user) == (900, "uid 4242")
+
+
+def test_a_process_that_drops_its_user_before_it_starts_its_program_is_seen_as_the_new_user(
+    tmp_path: Path,
+) -> None:
+    proc, walk = FakeProc(tmp_path), ProcWalk(str(tmp_path))
+    proc.process(10, name="runner", uid=0)
+    for _ in range(4):
+        walk.walk()
+    proc.process(10, name="bash", uid=4242)
+
+    assert walk.walk()[10].user == "uid 4242"
+
+
+def test_the_raw_walk_agrees_with_the_slow_reference_on_live_processes() -> None:
+    code = "import sys; keep = bytearray(30 << 20); print('ready', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-S", "-c", code]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        until(lambda: ProcWalk().walk()[child.pid].state == "S", 5, "the child to wait for its input")
+        raw, slow = ProcWalk().walk(), reference.walk()
+        assert raw[child.pid].ppid == slow[child.pid][0] == os.getpid()
+        assert raw[child.pid].rss == pytest.approx(slow[child.pid][1], rel=0.01)
+        assert raw[child.pid].uid == os.getuid()
+        common = raw.keys() & slow.keys()
+        assert len(common) >= 0.9 * max(len(raw), len(slow)) - 5
+        assert sum(raw[pid].ppid != slow[pid][0] for pid in common) <= 2
+    finally:
+        child.communicate()
+    assert child.pid not in ProcWalk().walk()
+
+
+def test_the_boot_id_is_that_of_this_boot_and_empty_where_hidden(tmp_path: Path) -> None:
+    assert procfs.boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert procfs.boot_id(str(tmp_path)) == ""
+
+
+def test_a_proc_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
+    walk = ProcWalk(str(tmp_path / "none"))
+    with pytest.raises(OSError):
+        walk.walk()
+    shutil.rmtree(tmp_path)
