@@ -24,9 +24,8 @@ def main(arguments: list[str]) -> int:
         return testing.main(arguments[0], arguments[1:])
     options = _parser().parse_args(arguments)
     if options.command == "doctor":
-        from scheduler_site import doctor
-
-        return doctor.main(options.data)
+        os.environ["TIDEGATE_DATA"] = str(options.data)
+        return _pass_on("manage.py", "doctor")
     if options.command == "down":
         return service.down(options.data, cancel=options.cancel)
     return service.up(
@@ -45,14 +44,10 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     data = argparse.ArgumentParser(add_help=False)
     default = Path(os.environ.get("TIDEGATE_DATA") or service.REPOSITORY / "var")
-    data.add_argument(
-        "--data", type=_absolute, default=default, help="where everything is kept (%(default)s)"
-    )
+    data.add_argument("--data", type=_absolute, default=default, help="where everything is kept (%(default)s)")
     pages = argparse.ArgumentParser(add_help=False)
     pages.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
-    pages.add_argument(
-        "--port", type=int, default=service.DEFAULT_PORT, help="port (%(default)s); 0: a free one"
-    )
+    pages.add_argument("--port", type=int, default=service.DEFAULT_PORT, help="port (%(default)s); 0: a free one")
     parser = argparse.ArgumentParser(
         prog="tidegate",
         description="Starts GPU jobs when measured memory leaves room.",
@@ -61,9 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     up = commands.add_parser("up", parents=[data, pages], help="run everything on this machine")
     up.add_argument("--broker", choices=["redis", "files"], default="", help="default: redis where installed")
-    up.add_argument(
-        "--simulate", default="", metavar="SPEC", help="add devices that do not exist: 2x24GiB,1x80GiB"
-    )
+    up.add_argument("--simulate", default="", metavar="SPEC", help="add devices that do not exist: 2x24GiB,1x80GiB")
     up.add_argument("--demo", action="store_true", help="add example workloads and submit some jobs")
     commands.add_parser("worker", parents=[data], help="run one node of a larger service, without pages")
     commands.add_parser("web", parents=[data, pages], help="run the pages of a larger service alone")

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from kombu.transport import virtual
@@ -167,20 +167,19 @@ class Transport(virtual.Transport):
     """The kombu transport `safefs`; its folder comes from the transport option of that name."""
 
     Channel = Channel
-    implements = virtual.Transport.implements.extend(
-        asynchronous=False, exchange_type={"direct", "topic", "fanout"}
-    )
+    implements = virtual.Transport.implements.extend(asynchronous=False, exchange_type={"direct", "topic", "fanout"})
     default_port = 0
     driver_type = "safefs"
     driver_name = "safefs"
 
-    # Processes find each other's queues on the disk; this only remembers what this process declared.
-    global_state = virtual.BrokerState()
+    # Processes find each other's queues on the disk; this only remembers what this process declared where.
+    _declared: ClassVar[dict[str, virtual.BrokerState]] = {}
 
     def __init__(self, client: Any, **kwargs: Any) -> None:
         super().__init__(client, **kwargs)
-        self.state = self.global_state
-        refuse_network_mount(Path(client.transport_options["folder"]))
+        folder = client.transport_options["folder"]
+        refuse_network_mount(Path(folder))
+        self.state = self._declared.setdefault(folder, virtual.BrokerState())
 
     def driver_version(self) -> str:
         return "1"

@@ -40,7 +40,7 @@ class Child:
         self.restarts = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
-        self._failures = 0
+        self.failures = 0
         self.due_at: float | None = None
 
     @property
@@ -80,9 +80,9 @@ class Child:
         status = self._process.wait()
         self._process = None
         if now - self._started_at >= STEADY_AFTER:
-            self._failures = 0
-        self.due_at = now + BACK_OFF[min(self._failures, len(BACK_OFF) - 1)]
-        self._failures += 1
+            self.failures = 0
+        self.due_at = now + BACK_OFF[min(self.failures, len(BACK_OFF) - 1)]
+        self.failures += 1
         return status
 
     def restart(self, now: float) -> None:

@@ -89,9 +89,7 @@ def worker(
     )
 
 
-def workers(
-    data: Path, node_name: str, environment: Mapping[str, str], cycle_pipe: int | None
-) -> list[Program]:
+def workers(data: Path, node_name: str, environment: Mapping[str, str], cycle_pipe: int | None) -> list[Program]:
     """Return the two workers of one node: its loop and its starts."""
     fds = () if cycle_pipe is None else (cycle_pipe,)
     with_pipe = environment if cycle_pipe is None else {**environment, "TIDEGATE_CYCLE_PIPE": str(cycle_pipe)}

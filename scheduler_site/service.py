@@ -59,7 +59,7 @@ def up(options: Options) -> int:
 
 def _run(options: Options, lock: UpLock) -> int:
     listener = _listen(options.host, options.port) if options.role in {"up", "web"} else None
-    address = _address(options.host, listener) if listener else "no address (a node without pages)"
+    address = _address(options.host, listener) if listener else "(a node without pages)"
     holder = Holder(pid=os.getpid(), address=address, since=time.strftime("%Y-%m-%d %H:%M:%S"))
     lock.describe(holder)
     for folder in ("logs", "run"):
@@ -86,7 +86,7 @@ def _run(options: Options, lock: UpLock) -> int:
             return FAILED
         supervisor.start()
         if not supervisor.stopping:
-            _say(f"Tidegate is up at {address} (Ctrl-C stops it; running jobs go on)")
+            _say(f"Tidegate is up: {address} (Ctrl-C stops it; running jobs go on)")
         supervisor.run()
         code = 0
     except NotReady as error:
@@ -142,9 +142,7 @@ def _environment(options: Options) -> dict[str, str]:
     return environment
 
 
-def _broker(
-    options: Options, environment: dict[str, str]
-) -> tuple[Program | None, dict[str, str], Path | None]:
+def _broker(options: Options, environment: dict[str, str]) -> tuple[Program | None, dict[str, str], Path | None]:
     """Return the broker to run (None: files, or one run elsewhere) and the environment that names it."""
     if environment.get("TIDEGATE_BROKER_URL") and not options.broker:
         return None, environment, None
@@ -200,9 +198,7 @@ def _prepare(options: Options, address: str, environment: Mapping[str, str]) -> 
 def _farewell(options: Options, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     """Start counting (and, after a demonstration, cancelling) jobs while the processes stop."""
     command = _errand("farewell", *["--demo"] * options.demo)
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def _last_words(farewell: subprocess.Popen[str], data: Path) -> None:

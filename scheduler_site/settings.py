@@ -23,9 +23,10 @@ NODE = environ.text("TIDEGATE_NODE", socket.gethostname())
 SIMULATE = environ.text("TIDEGATE_SIMULATE")
 # Working directories of jobs must lie below one of these.
 ALLOWED_ROOTS = [
-    Path(root)
-    for root in environ.words("TIDEGATE_ALLOWED_ROOTS", ":") or [str(Path.home()), "/tmp", str(DATA)]
+    Path(root) for root in environ.words("TIDEGATE_ALLOWED_ROOTS", ":") or [str(Path.home()), "/tmp", str(DATA)]
 ]
+# Names of variables of the worker's own environment that every job is given.
+JOB_ENVIRONMENT = environ.words("TIDEGATE_JOB_ENVIRONMENT")
 # Overrides of scheduler knobs by name, for tests that cannot wait as long as production does.
 KNOB_OVERRIDES = environ.json_object("TIDEGATE_TEST_KNOBS")
 

@@ -15,6 +15,8 @@ from scheduler_site.children import Child, Program
 
 # Seconds that the first start may take on a slow machine, migrations not included.
 READY_WITHIN = 90.0
+# A program that ended this often before it was ready once will not get there.
+HOPELESS_AFTER = 4
 # A cycle's transaction that is still open after this many seconds is taken from its holder.
 CYCLE_LIMIT = 3.0
 # Seconds from SIGTERM to SIGKILL for each stage of the stop, last started first.
@@ -90,8 +92,9 @@ class Supervisor:
                 late = [child for child in children if not child.is_ready()]
                 if not late:
                     break
-                if time.monotonic() > deadline:
-                    raise NotReady(" ".join(_lateness(child) for child in late))
+                hopeless = [child for child in late if child.failures >= HOPELESS_AFTER]
+                if hopeless or time.monotonic() > deadline:
+                    raise NotReady(" ".join(_lateness(child) for child in hopeless or late))
                 self._turn(at_most=0.05)
 
     def run(self) -> None:
@@ -166,9 +169,7 @@ class Supervisor:
         self._stop_signals += 1
 
     def _tell(self) -> None:
-        self._on_change(
-            {child.name: {"pid": child.pid, "restarts": child.restarts} for child in self._children()}
-        )
+        self._on_change({child.name: {"pid": child.pid, "restarts": child.restarts} for child in self._children()})
 
 
 def write_json(path: Path, value: object) -> None:
@@ -182,7 +183,7 @@ def _lateness(child: Child) -> str:
     log = child.program.log
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     last = " / ".join(line.strip() for line in lines[-3:]) or "nothing"
-    return f"{child.name} was not ready within {READY_WITHIN:g} s. Its log {log} ends with: {last}"
+    return f"{child.name} did not come up. Its log {log} ends with: {last}"
 
 
 def _status(status: int) -> str:

@@ -13,6 +13,4 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [path("healthz", healthz, name="healthz"), path("admin/", admin.site.urls)]
-urlpatterns += [
-    path("", include(module)) for module in ("placement.urls", "calibration.urls") if find_spec(module)
-]
+urlpatterns += [path("", include(module)) for module in ("placement.urls", "calibration.urls") if find_spec(module)]
