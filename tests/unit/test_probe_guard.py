@@ -65,6 +65,7 @@ def test_a_call_that_raises_keeps_the_last_value_and_says_the_error() -> None:
     assert guarded.error.startswith("StopIteration")
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking beside a thread is the point
 def test_after_a_fork_the_child_has_a_thread_of_its_own() -> None:
     guarded = Guarded(os.getpid)
     assert guarded.look(2.0)[0] == os.getpid()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -136,6 +137,22 @@ def test_where_nothing_but_the_resident_size_can_be_read_that_is_the_marked_valu
     (folder / "statm").unlink()
     sample = bench.look(1002)[1002]
     assert (sample.ram, sample.ram_exact) == (500 * MIB, False)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["stat", "statm", "status", "smaps_rollup"])))
+def test_a_process_whose_files_go_one_after_the_other_never_ends_a_look(bench: Bench, order: tuple[str, ...]) -> None:
+    bench.proc.process(9, rss=5 * MIB)
+    folder = bench.proc.process(10, rss=100 * MIB)
+    bench.proc.rollup(10, Pss_Anon=90 * 1024, Pss_Shmem=0)
+    for name in order:
+        (folder / name).unlink()
+        bench.now += 5.0
+        seen = bench.look(9, 10)
+        assert seen[9].ram == 5 * MIB
+        if (folder / "smaps_rollup").exists() and 10 in seen:
+            assert (seen[10].ram, seen[10].ram_exact) == (90 * MIB, True)
+        elif 10 in seen:
+            assert (seen[10].ram, seen[10].ram_exact) == (100 * MIB, False)
 
 
 def test_a_process_nobody_collects_holds_nothing(bench: Bench) -> None:
