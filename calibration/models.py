@@ -65,6 +65,7 @@ class OpenWindow(models.Model):
     owner = models.CharField(max_length=60, unique=True)
     key = models.JSONField()
     body = models.JSONField(default=dict)
+    settled = models.JSONField(default=dict)  # kind of pool to peak bytes, once it settled with proof
     opened_at = models.DateTimeField(auto_now_add=True)
 
 

@@ -9,9 +9,7 @@ from placement.models import AuditEntry
 
 def record(user: Any, action: str, subject: str, **detail: Any) -> None:
     """Keep one change; ``user`` is a user, a name, or None for the service itself. Detail must be JSON."""
-    AuditEntry.objects.create(
-        who=name_of(user)[:150], action=action[:60], subject=subject[:200], detail=detail
-    )
+    AuditEntry.objects.create(who=name_of(user)[:150], action=action[:60], subject=subject[:200], detail=detail)
 
 
 def name_of(user: Any) -> str:

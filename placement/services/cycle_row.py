@@ -28,5 +28,3 @@ def changing() -> Iterator[None]:
         if updated == 0:
             Cycle.objects.create(pk=1, wanted=1, version=1)
         yield
-
-

@@ -46,9 +46,7 @@ def may(user: Any, action: str) -> bool:
 def need(user: Any, action: str) -> None:
     """Raise NotYours unless the role allows the action."""
     if not may(user, action):
-        raise NotYours(
-            f"This needs the role {_NEEDS[action].value}; {audit.name_of(user)} is {role_of(user).value}."
-        )
+        raise NotYours(f"This needs the role {_NEEDS[action].value}; {audit.name_of(user)} is {role_of(user).value}.")
 
 
 def person(user: Any) -> Person:
@@ -72,9 +70,7 @@ def make_link(user: Any, *, lifetime_s: float = 86_400, address: str = "") -> st
 def redeem_link(token: str) -> Any | None:
     """Return whose login this is and use it up; None where it is unknown, used, too old, or closed."""
     now = timezone.now()
-    fresh = LoginLink.objects.filter(
-        digest=_digest(token), used_at=None, expires_at__gt=now, user__is_active=True
-    )
+    fresh = LoginLink.objects.filter(digest=_digest(token), used_at=None, expires_at__gt=now, user__is_active=True)
     # Of two visitors at once only one changes the row.
     if fresh.update(used_at=now) != 1:
         return None
@@ -98,9 +94,7 @@ def wait_before_login(who: list[str]) -> float:
     )
     for key, at in rows.values_list("who", "at"):
         times.setdefault(key, []).append(at.timestamp())
-    return max(
-        (login_wait.seconds_to_wait(failures, now.timestamp()) for failures in times.values()), default=0.0
-    )
+    return max((login_wait.seconds_to_wait(failures, now.timestamp()) for failures in times.values()), default=0.0)
 
 
 def add_user(admin: Any, name: str, role: str) -> tuple[Any, str]:
@@ -139,9 +133,7 @@ def set_role(admin: Any, user: Any, role: str) -> None:
         if chosen is not Role.ADMIN and (user.is_superuser or user.is_staff):
             user.is_superuser = user.is_staff = False
             user.save(update_fields=["is_superuser", "is_staff"])
-        audit.record(
-            admin, "set_role", f"user {user.get_username()}", before=before.value, after=chosen.value
-        )
+        audit.record(admin, "set_role", f"user {user.get_username()}", before=before.value, after=chosen.value)
 
 
 def set_account(admin: Any, user: Any, account: str, *, root: bool = False) -> None:

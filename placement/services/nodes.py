@@ -49,9 +49,7 @@ def preview_device(device: Device, changes: Mapping[str, Any]) -> list[str]:
     """Return what an edit would do to running jobs, a sentence each. Nothing is changed."""
     live = Lease.objects.filter(node=device.node.name, pool=device.uuid, released_at=None)
     held = live.aggregate(bytes=Sum("bytes"), jobs=Count("job", distinct=True))
-    return declarations.device_effects(
-        changes, before=device.declared, leased=held["bytes"] or 0, jobs=held["jobs"]
-    )
+    return declarations.device_effects(changes, before=device.declared, leased=held["bytes"] or 0, jobs=held["jobs"])
 
 
 def edit_device(

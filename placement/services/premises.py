@@ -86,9 +86,7 @@ def redis_in_use() -> tuple[tuple[int, ...] | None, str]:
             number = int(parse_qs(url.query).get("virtual_host", ["0"])[0].lstrip("/") or 0)
             client = redis.Redis(unix_socket_path=url.path, db=number, socket_timeout=2)
         else:
-            client = redis.Redis.from_url(
-                settings.CELERY_BROKER_URL, socket_timeout=2, socket_connect_timeout=2
-            )
+            client = redis.Redis.from_url(settings.CELERY_BROKER_URL, socket_timeout=2, socket_connect_timeout=2)
         with client:
             said = str(client.info("server")["redis_version"])
     except (redis.RedisError, OSError, ValueError) as error:

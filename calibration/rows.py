@@ -1,0 +1,72 @@
+"""Sediment as domain values: what the estimator is given for one key."""
+
+from __future__ import annotations
+
+from django.db.models import Q
+
+from calibration.domain.sediment import Key, Row
+from calibration.models import OpenWindow, Pin, Sediment, StoreVersion
+
+NEWEST = 400  # rows read per key; far more than the window of the quantile
+
+
+def version() -> int:
+    """Return the store's version: estimates made at one version stay true until it changes."""
+    found = StoreVersion.objects.filter(pk=1).values_list("version", flat=True).first()
+    return found or 0
+
+
+def rows_for(key: Key) -> list[Row]:
+    """Return closed windows of the key's workload or script, newest first, then settled open ones of the same key."""
+    about = Q(workload=key.workload)
+    if key.script:
+        about |= Q(script=key.script)
+    closed = Sediment.objects.filter(about, forgotten=False).order_by("-at")[:NEWEST]
+    return [_row(s) for s in closed] + _open_rows(key)
+
+
+def pinned(workload: str) -> dict[str, int]:
+    """Return what an operator pinned for a workload: kind of pool to bytes."""
+    return dict(Pin.objects.filter(workload=workload).values_list("kind", "bytes"))
+
+
+def durations(workload: str, params: str, user: str) -> list[float]:
+    """Return seconds of completed runs, newest first: of the key, else of the user's last 50 runs."""
+    done = Sediment.objects.filter(completed=True, forgotten=False).order_by("-at")
+    of_key = list(done.filter(workload=workload, params=params).values_list("duration", flat=True)[:50])
+    return of_key or list(done.filter(user=user).values_list("duration", flat=True)[:50])
+
+
+def _row(s: Sediment) -> Row:
+    return Row(
+        key=Key(s.workload, s.fingerprint, s.params, s.script, s.workers),
+        completed=s.completed,
+        outcome=s.outcome,
+        peaks=s.peaks,
+        seconds_to_peak=s.seconds_to_peak,
+        duration=s.duration,
+        samples=s.samples,
+        longest_gap=s.longest_gap,
+        charge=s.charge,
+        cap=s.cap,
+        next_charge=s.next_charge,
+        lower_bound_note=s.lower_bound_note,
+        preallocated=s.preallocated,
+        atypical=s.atypical,
+        at=s.at.timestamp(),
+    )
+
+
+def _open_rows(key: Key) -> list[Row]:
+    found = OpenWindow.objects.filter(key__workload=key.workload, key__params=key.params).exclude(settled={})
+    return [
+        Row(
+            key=Key(**w.key),
+            completed=False,
+            outcome="running",
+            peaks=w.settled,
+            open=True,
+            at=w.opened_at.timestamp(),
+        )
+        for w in found
+    ]

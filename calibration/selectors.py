@@ -1,0 +1,88 @@
+"""Readers for pages: the history of a pool for charts, and rows of sediment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calibration.models import Point, Sediment
+
+MOST_POINTS = 720  # a chart is about as many pixels wide; more would only be sent and thrown away
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range that charts offer: its length and which steps may serve it, finest first."""
+
+    seconds: int
+    steps: tuple[int, ...]
+
+
+SPANS = {
+    "10m": Span(600, (1,)),
+    "1h": Span(3600, (10, 1)),
+    "24h": Span(86_400, (300, 10)),
+    "30d": Span(30 * 86_400, (300,)),
+}
+"""The first step is taken when it has points for most of what the finest one has (a young service has few)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The history of one pool. Lists are of equal length; None is a gap. ``owners`` maps owner to bytes."""
+
+    step: int
+    at: tuple[int, ...]
+    total: tuple[int | None, ...]
+    used: tuple[int | None, ...]
+    owners: dict[str, tuple[int, ...]]
+
+
+def series(node: str, pool: str, span: Span, now: int, since: int | None = None) -> Series:
+    """Return the points of a span that ends now, or those after ``since`` (unix seconds), oldest first.
+
+    More points than a chart can show are thinned by keeping the one with the largest use of each stretch, so that
+    a peak stays a peak.
+    """
+    start = now - span.seconds if since is None else max(since + 1, now - span.seconds)
+    step = _step(node, pool, span, now)
+    points = list(
+        Point.objects.filter(node=node, pool=pool, step=step, at__gte=start, at__lte=now)
+        .order_by("at")
+        .only("at", "total", "used", "owners")
+    )
+    points = _thin(points)
+    names = sorted({owner for point in points for owner in point.owners})
+    return Series(
+        step=step,
+        at=tuple(p.at for p in points),
+        total=tuple(p.total for p in points),
+        used=tuple(p.used for p in points),
+        owners={name: tuple(p.owners.get(name) or 0 for p in points) for name in names},
+    )
+
+
+def _step(node: str, pool: str, span: Span, now: int) -> int:
+    """Return the coarsest step that is there; a service that is younger than two coarse points shows finer ones."""
+    for step in span.steps:
+        seen = Point.objects.filter(node=node, pool=pool, step=step, at__gte=now - span.seconds)
+        if seen[:3].count() >= 3:
+            return step
+    return span.steps[-1]
+
+
+def _thin(points: list[Point]) -> list[Point]:
+    if len(points) <= MOST_POINTS:
+        return points
+    width = -(-len(points) // MOST_POINTS)
+    stretches = (points[i : i + width] for i in range(0, len(points), width))
+    return [max(stretch, key=lambda p: p.used or 0) for stretch in stretches]
+
+
+def sediment(workload: str = "", before: int | None = None, count: int = 50) -> list[Sediment]:
+    """Return rows of sediment, newest first; of one workload where it is named."""
+    found = Sediment.objects.order_by("-id")
+    if workload:
+        found = found.filter(workload=workload)
+    if before is not None:
+        found = found.filter(pk__lt=before)
+    return list(found[:count])

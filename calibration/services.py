@@ -1,0 +1,182 @@
+"""The only writers of readings, history and sediment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F
+
+from calibration import clock
+from calibration.domain.samples import Attribution, PoolSample, PoolState, Reading
+from calibration.domain.sediment import Row
+from calibration.models import OpenWindow, Pin, Point, PoolNow, Sediment, StoreVersion
+
+STEPS = (1, 10, 300)  # seconds
+_FIGURES = [
+    "kind", "name", "model", "backend", "index", "simulated", "state", "message", "total", "free", "used", "reserved",
+    "busy", "external", "external_who", "unexplained", "owners", "read_at", "epoch", "lost_since",
+]  # fmt: skip
+
+
+def store_reading(
+    reading: Reading,
+    attribution: Attribution,
+    free: Mapping[str, int | None],
+    lost_since: Mapping[str, datetime],
+    now: float,
+) -> None:
+    """Write the newest figures of every pool of a node; ``free`` is the figure to decide on.
+
+    A pool without a good reading keeps its last figures with their age, under its new state.
+    """
+    rows = [
+        PoolNow(
+            node=reading.node,
+            pool=pool.pool,
+            kind=pool.kind,
+            name=pool.name,
+            model=pool.model[:100],
+            backend=pool.backend,
+            index=pool.index,
+            simulated=pool.simulated,
+            state=pool.state.value,
+            message=pool.message[:300],
+            total=pool.total,
+            free=free.get(pool.pool, pool.free),
+            used=pool.used,
+            reserved=pool.reserved,
+            busy=pool.busy,
+            external=attribution.external.get(pool.pool),
+            external_who=[list(who) for who in attribution.external_who.get(pool.pool, ())],
+            unexplained=attribution.unexplained.get(pool.pool),
+            owners={owner: by_pool.get(pool.pool) for owner, by_pool in attribution.owners.items()},
+            read_at=_on_shared_clock(pool, reading, now),
+            epoch=clock.epoch(),
+            lost_since=lost_since.get(pool.pool),
+        )
+        for pool in reading.pools.values()
+    ]
+    PoolNow.objects.bulk_create(rows, update_conflicts=True, unique_fields=["node", "pool"], update_fields=_FIGURES)
+
+
+def _on_shared_clock(pool: PoolSample, reading: Reading, now: float) -> float | None:
+    if pool.read_at is None:
+        return None
+    return now - max(0.0, reading.at - pool.read_at)
+
+
+def forget_pools(node: str, known: Iterable[str]) -> None:
+    """Delete the newest figures of pools that are no longer declared on a node."""
+    PoolNow.objects.filter(node=node).exclude(pool__in=list(known)).delete()
+
+
+def add_points(points: Iterable[Point]) -> None:
+    """Write points of the history; one already there stays as it is."""
+    Point.objects.bulk_create(points, ignore_conflicts=True)
+
+
+def points_of(reading: Reading, attribution: Attribution, step: int, at: int) -> list[Point]:
+    """Return one point per pool that has a good reading now (unknown pools leave a gap, never a zero)."""
+    return [
+        Point(
+            node=reading.node,
+            pool=pool.pool,
+            step=step,
+            at=at,
+            total=pool.total,
+            used=pool.used,
+            free=pool.free,
+            owners={o: by_pool[pool.pool] for o, by_pool in attribution.owners.items() if by_pool.get(pool.pool)},
+        )
+        for pool in reading.pools.values()
+        if pool.state is PoolState.OK and pool.used is not None
+    ]
+
+
+def keep(row: Row, owner: str, user: str, at: datetime, device_peaks: list[int]) -> Sediment:
+    """Store a closed window as sediment, once per owner, and raise the store's version."""
+    with transaction.atomic():
+        kept, created = Sediment.objects.get_or_create(
+            owner=owner,
+            defaults={
+                "workload": row.key.workload,
+                "fingerprint": row.key.fingerprint,
+                "params": row.key.params,
+                "script": row.key.script,
+                "workers": row.key.workers,
+                "user": user,
+                "completed": row.completed,
+                "outcome": row.outcome,
+                "peaks": dict(row.peaks),
+                "device_peaks": device_peaks,
+                "seconds_to_peak": dict(row.seconds_to_peak),
+                "duration": row.duration,
+                "samples": dict(row.samples),
+                "longest_gap": row.longest_gap,
+                "charge": dict(row.charge),
+                "cap": dict(row.cap),
+                "next_charge": dict(row.next_charge),
+                "lower_bound_note": row.lower_bound_note[:300],
+                "preallocated": row.preallocated,
+                "at": at,
+            },
+        )
+        if created:
+            raise_version()
+    return kept
+
+
+def raise_version() -> None:
+    """Say that sediment or pins changed."""
+    if not StoreVersion.objects.filter(pk=1).update(version=F("version") + 1):
+        StoreVersion.objects.get_or_create(pk=1, defaults={"version": 1})
+
+
+def open_window(owner: str, key: Mapping[str, object]) -> None:
+    """Begin to remember the window of an owner; a second call changes nothing."""
+    OpenWindow.objects.get_or_create(owner=owner, defaults={"key": dict(key)})
+
+
+def save_window(owner: str, body: Mapping[str, object], settled: Mapping[str, int]) -> None:
+    """Keep the state of an open window, so that a restart goes on with its peaks."""
+    OpenWindow.objects.filter(owner=owner).update(body=dict(body), settled=dict(settled))
+
+
+def drop_window(owner: str) -> None:
+    """Forget an open window; its row, if it made one, is sediment by now."""
+    OpenWindow.objects.filter(owner=owner).delete()
+
+
+def mark(
+    sediment_id: int, who: str, at: datetime, *, forgotten: bool | None = None, atypical: bool | None = None
+) -> None:
+    """Forget a row or mark its run as not typical (or take that back); who and when stay beside it."""
+    changes: dict[str, object] = {"marked_by": who, "marked_at": at}
+    if forgotten is not None:
+        changes["forgotten"] = forgotten
+    if atypical is not None:
+        changes["atypical"] = atypical
+    with transaction.atomic():
+        Sediment.objects.filter(pk=sediment_id).update(**changes)
+        raise_version()
+
+
+def pin(workload: str, kind: str, amount: int | None, who: str) -> None:
+    """Set the number that stands for a workload, or take it away with None."""
+    with transaction.atomic():
+        if amount is None:
+            Pin.objects.filter(workload=workload, kind=kind).delete()
+        else:
+            Pin.objects.update_or_create(workload=workload, kind=kind, defaults={"bytes": amount, "who": who})
+        raise_version()
+
+
+def prune(now: datetime) -> int:
+    """Delete points past their keep: 2 h at 1 s, 2 d at 10 s, 30 d at 5 min. Return how many."""
+    keep_for = {1: timedelta(hours=2), 10: timedelta(days=2), 300: timedelta(days=30)}
+    gone = 0
+    for step, span in keep_for.items():
+        gone += Point.objects.filter(step=step, at__lt=int((now - span).timestamp())).delete()[0]
+    return gone

@@ -1,0 +1,72 @@
+"""Decisions and estimates as plain JSON values: what rows keep and what the API sends."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from calibration.domain.estimate import Estimate
+
+from placement.domain.decision import Candidate, Check, Decision
+
+
+def decision_json(decision: Decision) -> dict[str, Any]:
+    """Return a decision with every check and figure."""
+    return {
+        "verdict": decision.verdict.value,
+        "code": decision.code.value if decision.code else None,
+        "headline": decision.headline,
+        "whole": [_check(c) for c in decision.whole],
+        "candidates": [_candidate(c) for c in decision.candidates],
+        "planned": asdict(decision.planned) if decision.planned else None,
+        "grant": asdict(decision.grant) if decision.grant else None,
+    }
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "node": candidate.node,
+        "device": candidate.device,
+        "label": candidate.label,
+        "checks": [_check(c) for c in candidate.checks],
+        "room": dict(candidate.room),
+        "need": dict(candidate.need),
+    }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {
+        "code": check.code.value,
+        "ok": check.ok,
+        "sentence": check.sentence,
+        "figures": dict(check.figures),
+        "pool": check.pool,
+        "shortfall": check.shortfall,
+    }
+
+
+def estimate_json(estimate: Estimate) -> dict[str, Any]:
+    """Return an estimate with every rung; bytes or null."""
+    return {
+        "basis": estimate.basis.word,
+        "notes": list(estimate.notes),
+        "pools": {
+            kind: {
+                "need": pool.need,
+                "basis": pool.basis.word,
+                "margin": pool.margin,
+                "notes": list(pool.notes),
+                "rungs": [
+                    {
+                        "basis": rung.basis.word,
+                        "bytes": rung.bytes,
+                        "margin": rung.margin,
+                        "why": rung.why,
+                        "counted": rung.counted,
+                    }
+                    for rung in pool.rungs
+                ],
+            }
+            for kind, pool in estimate.pools.items()
+        },
+    }

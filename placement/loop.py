@@ -1,0 +1,92 @@
+"""The loop of one node: ten steps, once a second and whenever somebody wakes it."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable
+
+from django.conf import settings
+from django.db import close_old_connections
+from django.utils import timezone
+
+from placement.models import Node
+from placement.services import admission, dispatching, node_tick, publishing
+from placement.services.node_tick import Agent
+
+log = logging.getLogger(__name__)
+_MIN_GAP = 0.5  # seconds between two ticks that beat asked for; what a full queue of them repeats is dropped
+
+
+@functools.cache
+def agent() -> Agent:
+    """Return this process's agent, made on first use and after a fork."""
+    return Agent(settings.NODE)
+
+
+Send = Callable[[str, int, int], bool]
+"""Tell a node's start worker (node, job, attempt); False when the broker is away."""
+
+
+def tick(send: Send, *, asked_by_end: bool = False) -> bool:
+    """Run all steps once; return whether it was this call's turn. ``asked_by_end``: an end of a job cannot wait."""
+    mine = agent()
+    if not asked_by_end and time.monotonic() - mine.began < _MIN_GAP:
+        return False
+    with mine.turn() as my_turn:
+        if not my_turn:
+            return False
+        node_tick.look(mine)  # 1 read, 2 attribute, 3 observe, 4 reap, 5 store
+    admission.run_if_due()  # 6 snapshot, 7 plan, 8 claim
+    dispatch(send)  # 9 dispatch
+    publishing.publish()  # 10 publish
+    return True
+
+
+def wake(send: Send) -> None:
+    """Run steps 6 to 9 if somebody asked for a cycle; a stop that was asked for is passed on at once."""
+    admission.run_if_due(wanted_only=True)
+    dispatch(send)
+    dispatching.pass_on_stops(settings.NODE)
+    publishing.publish()
+
+
+def dispatch(send: Send) -> None:
+    """Send the starts that are due to the nodes that are to run them."""
+    for node, job_id, attempt in dispatching.due(settings.NODE):
+        if send(node, job_id, attempt):
+            dispatching.sent(node, job_id, attempt)
+            broker_is(here=True)
+        else:
+            broker_is(here=False)
+            return
+
+
+def tick_without_broker() -> None:
+    """Run steps 1 to 5 because no tick came: readings, ends and the watchdog do not wait for the broker."""
+    mine = agent()
+    with mine.turn() as my_turn:
+        if my_turn:
+            node_tick.look(mine)
+    broker_is(here=False)
+    publishing.publish()
+
+
+def broker_is(*, here: bool) -> None:
+    """Put on the node's row since when the broker has been away; nothing is written where that is known."""
+    node = Node.objects.filter(name=settings.NODE)
+    if here:
+        node.exclude(broker_away_since=None).update(broker_away_since=None)
+    else:
+        node.filter(broker_away_since=None).update(broker_away_since=timezone.now())
+
+
+def guarded(step: Callable[[], object]) -> None:
+    """Run a step in a thread of its own loop: what it raises is logged, and its connection is put back in order."""
+    try:
+        step()
+    except Exception:  # a thread that lives as long as the worker: the next round must come
+        log.exception("the watcher's round failed", extra={"action": "watcher_failed"})
+    finally:
+        close_old_connections()

@@ -1,0 +1,221 @@
+"""The cycle: snapshot, plan, claim, in one transaction. Only here is anything granted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.db import DatabaseError, OperationalError, connection, transaction
+from django.utils import timezone
+
+from calibration import clock
+from calibration.domain.samples import RAM
+from placement import snapshots
+from placement.domain.decision import Decision, Verdict
+from placement.domain.history import worth_writing
+from placement.domain.jobs import State
+from placement.domain.plan import plan
+from placement.domain.snapshot import Snapshot, Waiting
+from placement.domain.wire import decision_json, estimate_json
+from placement.models import Cycle, DecisionRecord, Job, Lease
+from placement.services import accounts, cycle_pipe, cycle_row
+
+log = logging.getLogger(__name__)
+_TRIES = 3
+_written: dict[int, DecisionRecord] = {}  # of jobs that wait: what their history last said
+
+
+def run_if_due(*, wanted_only: bool = False) -> bool:
+    """Run a cycle if somebody wants one or the last began long enough ago; return whether one ran here."""
+    knobs, _ = snapshots.knobs_now()
+    row = Cycle.objects.filter(pk=1).first()
+    if row is None:
+        cycle_row.ensure()
+        row = Cycle.objects.get(pk=1)
+    age = clock.age(row.began_clock, row.epoch, clock.now())
+    due = row.wanted > row.done or (not wanted_only and (age is None or age >= knobs.cycle_seconds))
+    return run() if due else False
+
+
+def run() -> bool:
+    """Run one cycle, again on a fresh snapshot when the database asks for it; False when another holds it."""
+    for attempt in range(_TRIES):
+        try:
+            return _once()
+        except DatabaseError as error:
+            if _is_busy(error):
+                return False
+            if attempt == _TRIES - 1 or not _may_retry(error):
+                raise
+            log.info("cycle again on a fresh snapshot: %s", error, extra={"action": "cycle_retry"})
+    return False
+
+
+def _once() -> bool:
+    began = time.monotonic()
+    cycle_pipe.begin()
+    try:
+        with transaction.atomic():
+            seen = _lock()
+            snapshot = snapshots.take(no_account=_remembering())
+            decisions = plan(snapshot)
+            _claim(snapshot, decisions)
+            Cycle.objects.filter(pk=1).update(
+                done=seen,
+                began_clock=snapshot.at,
+                epoch=clock.epoch(),
+                owner=f"{os.uname().nodename}:{os.getpid()}",
+                cost_ms=round((time.monotonic() - began) * 1000, 1),
+            )
+    finally:
+        cycle_pipe.end()
+    return True
+
+
+def _remembering() -> Callable[[Any], str]:
+    """Return who lacks an account, asked once per person and cycle."""
+    said: dict[int, str] = {}
+
+    def problem(user: Any) -> str:
+        if user.pk not in said:
+            said[user.pk] = accounts.problem(user)
+        return said[user.pk]
+
+    return problem
+
+
+def _lock() -> int:
+    """Hold the cycle row until the end of the transaction; return what was wanted when it was taken."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        return Cycle.objects.select_for_update(nowait=True).get(pk=1).wanted
+    return Cycle.objects.get(pk=1).wanted  # SQLite: BEGIN IMMEDIATE holds the only write lock already
+
+
+def _is_busy(error: DatabaseError) -> bool:
+    return getattr(error.__cause__, "sqlstate", "") == "55P03" or (
+        isinstance(error, OperationalError) and "locked" in str(error)
+    )
+
+
+def _may_retry(error: DatabaseError) -> bool:
+    return getattr(error.__cause__, "sqlstate", "") in ("40001", "40P01")
+
+
+def _claim(snapshot: Snapshot, decisions: tuple[Decision, ...]) -> None:
+    now = timezone.now()
+    waiting = {w.job: w for w in snapshot.waiting}
+    for gone in set(_written) - set(waiting):
+        del _written[gone]
+    rows = Job.objects.in_bulk(waiting)
+    changed: list[Job] = []
+    history: list[DecisionRecord] = []
+    for decision in decisions:
+        row = rows.get(decision.job)
+        if row is None:
+            continue
+        body = decision_json(decision)
+        last = _last_written(row)
+        since = (now - last.at).total_seconds() if last else 0.0
+        if worth_writing(last.body if last else None, body, since, snapshot.knobs):
+            record = DecisionRecord(
+                job=row,
+                at=now,
+                verdict=body["verdict"],
+                code=body["code"] or "",
+                headline=decision.headline[:500],
+                body=body,
+            )
+            history.append(record)
+            _written[row.pk] = record
+        if decision.verdict is Verdict.START:
+            _admit(row, waiting[decision.job], decision, body, snapshot)
+        elif _update_waiting(row, waiting[decision.job], decision, body):
+            changed.append(row)
+    DecisionRecord.objects.bulk_create(history)
+    if changed:
+        fields = ["decision", "decided_at", "headline", "code", "plan", "estimate"]
+        Job.objects.bulk_update(changed, fields, batch_size=200)
+
+
+def _last_written(row: Job) -> DecisionRecord | None:
+    """Return the newest record of a job's history; after a restart it is read back."""
+    if row.pk not in _written:
+        last = DecisionRecord.objects.filter(job=row).order_by("-at").first()
+        if last is None:
+            return None
+        _written[row.pk] = last
+    return _written[row.pk]
+
+
+def _update_waiting(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any]) -> bool:
+    """Put the newest verdict on a waiting job's row; return whether anything but ages moved."""
+    planned = decision.planned
+    plan_now: dict[str, Any] = {}
+    if planned and planned.keeps and planned.at is not None:
+        plan_now = {"node": planned.node, "device": planned.device, "at": planned.at, "epoch": clock.epoch()}
+    estimate = estimate_json(waiting.estimate)
+    same = (row.headline, row.code, row.plan, row.estimate) == (
+        decision.headline[:500],
+        body["code"] or "",
+        plan_now,
+        estimate,
+    ) and row.decision.get("candidates") == body["candidates"]
+    if same and row.decided_at and (timezone.now() - row.decided_at).total_seconds() < 2:
+        return False
+    row.decision, row.decided_at, row.estimate = body, timezone.now(), estimate
+    row.headline, row.code, row.plan = decision.headline[:500], body["code"] or "", plan_now
+    return True
+
+
+def _admit(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any], snapshot: Snapshot) -> None:
+    grant = decision.grant
+    if grant is None:
+        raise AssertionError(f"job {row.pk} was to start without a grant")
+    charges = {
+        pool: {
+            "granted": amount,
+            "held": amount,
+            "at_start": amount,
+            "cap": grant.caps.get(pool),
+            "margin": grant.margins.get(pool, 0),
+            "basis": waiting.estimate.pools["ram" if pool == RAM else "vram"].basis.word,
+            "settled": False,
+            "note": "",
+        }
+        for pool, amount in grant.charges.items()
+    }
+    won = Job.objects.filter(pk=row.pk, state=State.QUEUED, attempt=row.attempt).update(
+        state=State.ADMITTED,
+        node=grant.node,
+        device=grant.device or "",
+        basis=grant.basis,
+        charges=charges,
+        used={},
+        estimate=estimate_json(waiting.estimate),
+        decision=body,
+        decided_at=timezone.now(),
+        headline=decision.headline[:500],
+        code="",
+        plan={},
+        admitted_at=timezone.now(),
+        admitted_clock=snapshot.at,
+        dispatched_clock=None,
+    )
+    if not won:
+        return
+    Lease.objects.bulk_create(
+        Lease(
+            job=row,
+            attempt=row.attempt,
+            node=grant.node,
+            pool=pool,
+            kind="ram" if pool == RAM else "vram",
+            bytes=amount,
+        )
+        for pool, amount in grant.charges.items()
+    )

@@ -1,0 +1,324 @@
+"""What people do with jobs: submit, ask beforehand, cancel, retry, hold and release."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError
+from django.db.models import F
+from django.utils import timezone
+
+from calibration import clock, rows
+from calibration.domain.fingerprint import fingerprint
+from calibration.domain.keys import typed_command_key, workload_key
+from placement import estimates, snapshots
+from placement.domain.decision import Check, Verdict
+from placement.domain.errors import Infeasible, NotFound, NotYours, Refused
+from placement.domain.feasibility import could_ever, max_workers
+from placement.domain.jobs import ACTIVE, Outcome, State
+from placement.domain.plan import would
+from placement.domain.snapshot import Snapshot, Waiting
+from placement.domain.submission import Submission, problems
+from placement.domain.wire import decision_json, estimate_json
+from placement.models import IrrelevantArgument, Job, Role, Workload
+from placement.services import accounts, audit, cycle_row, members, secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What the gate would say of a submission right now; ``decision`` and ``estimate`` as in Job."""
+
+    estimate: dict[str, Any]
+    decision: dict[str, Any]
+    fits_now: bool
+    headline: str
+    max_workers: int | None
+    infeasible: bool
+
+
+def submit(user: User, submission: Submission, *, form_key: str | None = None) -> Job:
+    """Store a submission and return its job; the same ``form_key`` again returns the first one.
+
+    Raise Refused (with a sentence per field), NotYours, or Infeasible: then nothing is stored.
+    """
+    if form_key and (earlier := Job.objects.filter(form_key=form_key, user=user).first()):
+        return earlier
+    job = draft(user, submission)
+    job.form_key = form_key or None
+    snapshot = snapshots.take(without_waiting=True)
+    waiting = _waiting(job, snapshot)
+    _refuse_impossible(snapshot, waiting)
+    job.estimate = estimate_json(waiting.estimate)
+    try:
+        with cycle_row.changing():
+            job.save(force_insert=True)
+    except IntegrityError:
+        earlier = Job.objects.filter(form_key=form_key, user=user).first() if form_key else None
+        if earlier is None:
+            raise
+        return earlier
+    return job
+
+
+def preview(user: User, submission: Submission) -> Preview:
+    """Return the estimate and the verdict that the submission would get at the end of today's queue."""
+    job = draft(user, submission)
+    snapshot = snapshots.take(no_account=accounts.problem)
+    waiting = _waiting(job, snapshot)
+    impossible = _impossible(snapshot, waiting)
+    decision = would(snapshot, waiting)
+    return Preview(
+        estimate=estimate_json(waiting.estimate),
+        decision=decision_json(decision),
+        fits_now=decision.verdict is Verdict.START,
+        headline=impossible[0].sentence if impossible else decision.headline,
+        max_workers=_most_workers(job, snapshot, waiting),
+        infeasible=bool(impossible),
+    )
+
+
+def cancel(user: User, job_id: int) -> str:
+    """Cancel a job: at once while it waits, else its node stops it and verifies that nothing is left."""
+    job = _own(user, job_id)
+    now = timezone.now()
+    who = user.get_username()
+    with cycle_row.changing():
+        waiting = Job.objects.filter(pk=job.pk, state=State.QUEUED)
+        if waiting.update(
+            state=State.FINISHED,
+            outcome=Outcome.CANCELLED,
+            sentence=f"Cancelled by {who} while it waited.",
+            stop_reason="cancel",
+            stop_by=who,
+            stop_requested_at=now,
+            ended_at=now,
+        ):
+            said = f"#{job.pk} is cancelled; it had not started."
+        elif Job.objects.filter(pk=job.pk, state__in=ACTIVE, stop_requested_at=None).update(
+            stop_reason="cancel", stop_by=who, stop_requested_at=now
+        ):
+            said = f"#{job.pk} is being stopped."
+        else:
+            job.refresh_from_db()
+            if job.state == State.FINISHED:
+                said = f"#{job.pk} had already ended: {job.outcome.replace('_', ' ')}."
+            else:
+                said = f"#{job.pk} is already being stopped."
+    if job.user_id != user.pk:
+        audit.record(user, "cancel job", f"#{job.pk} of {job.user.get_username()}")
+    return said
+
+
+def retry(user: User, job_id: int) -> Job:
+    """Submit a finished job again as it was, as a new job that names the old one."""
+    old = _own(user, job_id)
+    if old.state != State.FINISHED:
+        raise Refused(f"#{old.pk} is still {old.state}; cancel it first, or wait until it ends.")
+    submission = Submission(
+        name=old.name,
+        note=old.note,
+        command="" if old.workload else old.command,
+        argv=tuple(old.argv) if old.argv else None,
+        workload=old.workload.name if old.workload else "",
+        params=old.params,
+        setup=old.setup,
+        cwd=old.cwd,
+        environment=secrets.unseal(bytes(old.environment)) if old.environment else {},
+        workers=old.workers,
+        gpu=old.gpu,
+        exclusive=old.exclusive,
+        node=old.node_wanted,
+        device=old.device_wanted,
+        declared_ram=old.declared_ram,
+        declared_vram=old.declared_vram,
+        time_limit_s=old.time_limit_s,
+        priority=old.priority,
+        demo=old.demo,
+    )
+    job = submit(old.user, submission)
+    Job.objects.filter(pk=job.pk).update(retry_of=old)
+    if old.user_id != user.pk:
+        audit.record(user, "retry job", f"#{old.pk} of {old.user.get_username()}", new=job.pk)
+    return job
+
+
+def hold(user: User, job_id: int, why: str = "") -> None:
+    """Keep a waiting job from starting until it is released."""
+    job = _own(user, job_id)
+    with cycle_row.changing():
+        done = Job.objects.filter(pk=job.pk, state=State.QUEUED).update(
+            held_by=user.get_username(), held_at=timezone.now(), held_why=why[:200]
+        )
+    if not done:
+        raise Refused(f"#{job.pk} does not wait any more; only a waiting job can be held.")
+
+
+def release(user: User, job_id: int) -> None:
+    """Let a held job start again when there is room."""
+    job = _own(user, job_id)
+    with cycle_row.changing():
+        Job.objects.filter(pk=job.pk).update(held_by="", held_at=None, held_until=None, held_why="")
+
+
+def draft(user: User, submission: Submission) -> Job:
+    """Return an unsaved job with its key; raise Refused with a sentence per wrong field."""
+    role = members.role_of(user)
+    if role is Role.VIEWER:
+        raise NotYours("Your role is viewer: it may look, not submit. An admin can change that on the People page.")
+    workload = _workload(submission)
+    wrong = dict(problems(submission))
+    if submission.priority > 0 and role not in (Role.OPERATOR, Role.ADMIN):
+        wrong["priority"] = "Only operators and admins may raise a priority above 0."
+    cwd = submission.cwd or (workload.cwd if workload else "") or str(Path.home())
+    if not wrong.get("cwd") and (said := _directory_problem(cwd)):
+        wrong["cwd"] = said
+    command = submission.command
+    if workload and not wrong:
+        command = _filled(workload, submission.params, wrong)
+    if not (command or submission.argv) and "command" not in wrong:
+        wrong["command"] = "Type a command, or choose a workload."
+    if wrong:
+        raise Refused("Nothing was submitted: " + " ".join(wrong.values()), wrong)
+    job = Job(
+        name=submission.name or (workload.name if workload else _short(command, submission.argv)),
+        note=submission.note,
+        user=user,
+        workload=workload,
+        params=dict(submission.params),
+        command=command,
+        argv=list(submission.argv) if submission.argv else None,
+        setup=submission.setup or (workload.setup if workload else ""),
+        cwd=cwd,
+        environment=secrets.seal(dict(submission.environment)) if submission.environment else b"",
+        workers=submission.workers,
+        gpu=submission.gpu,
+        exclusive=submission.exclusive,
+        node_wanted=submission.node,
+        device_wanted=submission.device,
+        declared_ram=submission.declared_ram,
+        declared_vram=submission.declared_vram,
+        time_limit_s=submission.time_limit_s or (workload.time_limit_s if workload else None),
+        priority=submission.priority,
+        demo=submission.demo,
+    )
+    _set_key(job, workload)
+    return job
+
+
+def _set_key(job: Job, workload: Workload | None) -> None:
+    if workload:
+        relevant = frozenset(p["name"] for p in workload.parameters if p.get("matters", True))
+        job.key_workload = workload.name
+        key = workload_key(workload.name, {k: str(v) for k, v in job.params.items()}, relevant)
+        job.key_params, job.key_script = key.params, key.script[:500]
+        files = [Path(job.cwd, name) for name in workload.files]
+    else:
+        text = shlex.join(job.argv) if job.argv else job.command
+        asked = (job.user.get_username(), text, job.setup, job.cwd, job.workers)
+        script = typed_command_key(*asked).script
+        marked = IrrelevantArgument.objects.filter(script=script).values_list("argument", flat=True)
+        key = typed_command_key(*asked, frozenset(marked))
+        job.key_workload, job.key_params, job.key_script = key.workload[:200], key.params, key.script[:500]
+        files = [Path(key.source)] if key.source else []
+    job.key_fingerprint = fingerprint(files)
+
+
+def _waiting(job: Job, snapshot: Snapshot) -> Waiting:
+    _, instrument = snapshots.knobs_now()
+    problem = accounts.problem(job.user)
+    return snapshots.waiting_of(job, snapshot.at, snapshot.wall, clock.epoch(), rows.version(), instrument, problem)
+
+
+def _impossible(snapshot: Snapshot, waiting: Waiting) -> tuple[Check, ...]:
+    """Return what each place could give at most when none could ever serve, nothing when one could."""
+    said = could_ever(snapshot, waiting.request, waiting.estimate)
+    return () if any(check.ok for check in said) else said
+
+
+def _refuse_impossible(snapshot: Snapshot, waiting: Waiting) -> None:
+    said = _impossible(snapshot, waiting)
+    if said:
+        checks = [{"code": c.code.value, "sentence": c.sentence, "figures": dict(c.figures)} for c in said]
+        raise Infeasible(" ".join(c.sentence for c in said[:4]), checks)
+
+
+def _most_workers(job: Job, snapshot: Snapshot, waiting: Waiting) -> int | None:
+    version = rows.version()
+    _, instrument = snapshots.knobs_now()
+    workers = job.workers
+
+    def estimate_for(count: int) -> Any:
+        job.workers = count
+        return estimates.estimate_of(job, version, instrument)
+
+    try:
+        return max_workers(snapshot, waiting, estimate_for)
+    finally:
+        job.workers = workers
+
+
+def _own(user: User, job_id: int) -> Job:
+    job = Job.objects.select_related("user", "workload").filter(pk=job_id).first()
+    if job is None:
+        raise NotFound(f"There is no job #{job_id}.")
+    if job.user_id != user.pk and members.role_of(user) not in (Role.OPERATOR, Role.ADMIN):
+        raise NotYours(f"#{job_id} is {job.user.get_username()}'s; only they and operators may do that.")
+    return job
+
+
+def _workload(submission: Submission) -> Workload | None:
+    if not submission.workload:
+        return None
+    found = Workload.objects.filter(name=submission.workload).first()
+    if found is None:
+        said = f"There is no workload called {submission.workload[:100]}."
+        raise Refused(said, {"workload": said})
+    return found
+
+
+def _filled(workload: Workload, params: Mapping[str, str], wrong: dict[str, str]) -> str:
+    values = {p["name"]: str(params.get(p["name"], p.get("default", ""))) for p in workload.parameters}
+    unknown = sorted(set(params) - set(values))
+    if unknown:
+        wrong["params"] = (
+            f"{workload.name} has no parameter {', '.join(unknown)}; it has {', '.join(values) or 'none'}."
+        )
+        return ""
+    command = workload.command
+    for name, value in values.items():
+        command = command.replace("{" + name + "}", shlex.quote(value))
+    return command
+
+
+def _directory_problem(cwd: str) -> str:
+    if not os.path.isabs(cwd):
+        return f"{cwd[:200]} is not an absolute path; give the directory from / on."
+    real = os.path.realpath(cwd)
+    roots = [os.path.realpath(root) for root in settings.ALLOWED_ROOTS]
+    if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in roots):
+        return f"{cwd[:200]} is outside the directories that jobs may work in: {', '.join(roots)}."
+    if not os.path.isdir(real) and os.access(os.path.dirname(real), os.R_OK | os.X_OK):
+        return f"There is no directory {cwd[:200]} on this machine."
+    return ""
+
+
+def _short(command: str, argv: tuple[str, ...] | None) -> str:
+    text = shlex.join(argv) if argv else command
+    first = text.strip().splitlines()[0] if text.strip() else "job"
+    return first if len(first) <= 60 else first[:59] + "…"
+
+
+def bump_priority(user: User, job_id: int, by: int) -> None:
+    """Raise or lower the priority of a waiting job; raising above 0 is for operators."""
+    job = _own(user, job_id)
+    if job.priority + by > 0 and members.role_of(user) not in (Role.OPERATOR, Role.ADMIN):
+        raise NotYours("Only operators and admins may raise a priority above 0.")
+    with cycle_row.changing():
+        Job.objects.filter(pk=job.pk, state=State.QUEUED).update(priority=F("priority") + by)

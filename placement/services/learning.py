@@ -1,0 +1,180 @@
+"""Windows of running jobs: opened at the start, raised by each reading, settled, and closed into sediment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from calibration import rows
+from calibration import services as instrument
+from calibration.domain.charge import Settled, held, settle
+from calibration.domain.deaths import Death
+from calibration.domain.knobs import Knobs
+from calibration.domain.ladder import Basis
+from calibration.domain.preallocation import took_what_it_was_given
+from calibration.domain.samples import RAM, Attribution, Reading
+from calibration.domain.windows import Window, close, observe
+from calibration.models import OpenWindow, Sediment
+from placement import estimates
+from placement.models import Job
+
+SAVE_EVERY = 5.0  # seconds between saves of a window whose peaks do not move
+
+
+@dataclass(slots=True)
+class Open:
+    """An open window in memory, and when it was last saved."""
+
+    window: Window
+    saved_at: float = float("-inf")
+    saved_peaks: Mapping[str, int] = field(default_factory=dict)
+
+
+class Windows:
+    """The open windows of one node's jobs, kept in memory and saved often enough to survive a kill."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, Open] = {}
+
+    def of(self, job: Job, at: float) -> Open:
+        """Return the window of a job, read back from the database after a restart."""
+        if job.pk not in self._open:
+            kept = OpenWindow.objects.filter(owner=owner(job)).first()
+            body = kept.body if kept else {}
+            if kept is None:
+                key = estimates.key_of(job)
+                fields = {
+                    name: getattr(key, name) for name in ("workload", "fingerprint", "params", "script", "workers")
+                }
+                instrument.open_window(owner(job), fields)
+            self._open[job.pk] = Open(Window.from_data(body) if body else Window(started_at=at))
+        return self._open[job.pk]
+
+    def drop(self, job_id: int) -> None:
+        """Forget a window whose job has ended."""
+        self._open.pop(job_id, None)
+
+    def observe(self, job: Job, reading: Reading, attribution: Attribution, knobs: Knobs, version: int) -> bool:
+        """Raise a running job's peaks by one reading, settle its charges, and return whether its row changed.
+
+        Only a pool whose figures are of this reading counts as a sample.
+        """
+        kept = self.of(job, reading.at)
+        used = _used(job, reading, attribution, knobs)
+        amounts = {"ram": used.get(RAM)}
+        if job.device:
+            amounts["vram"] = used.get(job.device)
+        busy = reading.pools[job.device].busy if job.device in reading.pools else None
+        kept.window = observe(kept.window, reading.at, amounts, busy, knobs)
+        before = (job.used, job.charges)
+        job.used = used
+        job.charges = _settled(job, kept.window, reading.at, knobs, version)
+        self._save(job, kept, reading.at)
+        return before != (job.used, job.charges)
+
+    def _save(self, job: Job, kept: Open, at: float) -> None:
+        peaks = {kind: level.peak for kind, level in kept.window.levels.items()}
+        if at - kept.saved_at < SAVE_EVERY and peaks == kept.saved_peaks:
+            return
+        proven = {
+            ("ram" if pool == RAM else "vram"): peaks["ram" if pool == RAM else "vram"]
+            for pool, charge in job.charges.items()
+            if charge.get("proof") in ("worked", "learned") and ("ram" if pool == RAM else "vram") in peaks
+        }
+        instrument.save_window(owner(job), kept.window.as_data(), proven)
+        kept.saved_at, kept.saved_peaks = at, peaks
+
+    def close(
+        self,
+        job: Job,
+        at: float,
+        ended_at: datetime,
+        outcome: str,
+        knobs: Knobs,
+        *,
+        died_of: Mapping[str, Death],
+        receipt: int | None,
+        device_total: int | None,
+    ) -> Sediment | None:
+        """Make the sediment of an ended run, if anything was seen of it, and forget its window."""
+        window = self.of(job, at).window
+        self.drop(job.pk)
+        by_kind = {("ram" if pool == RAM else "vram"): charge for pool, charge in job.charges.items()}
+        row = close(
+            window,
+            at,
+            outcome,
+            key=estimates.key_of(job),
+            wall=ended_at.timestamp(),
+            charge={kind: c["at_start"] for kind, c in by_kind.items()},
+            cap={kind: c["cap"] for kind, c in by_kind.items() if c.get("cap") is not None},
+            died_of=died_of,
+            preallocated=took_what_it_was_given(window, device_total, None, receipt, knobs=knobs),
+            knobs=knobs,
+        )
+        kept = None
+        if row is not None:
+            peaks = [row.peaks["vram"]] if job.device and "vram" in row.peaks else []
+            kept = instrument.keep(row, owner(job), job.user.get_username(), ended_at, peaks)
+        instrument.drop_window(owner(job))
+        return kept
+
+
+def owner(job: Job) -> str:
+    """Return the name under which the instrument knows a job."""
+    return f"job:{job.pk}"
+
+
+def store_version() -> int:
+    """Return the version that estimates are cached under."""
+    return rows.version()
+
+
+def _used(job: Job, reading: Reading, attribution: Attribution, knobs: Knobs) -> dict[str, int | None]:
+    """Return bytes per pool that the job holds now, None where it cannot be told; pools never touched are left out."""
+    seen = attribution.owners.get(owner(job), {})
+    used: dict[str, int | None] = {}
+    for pool, amount in seen.items():
+        sample = reading.pools.get(pool)
+        fresh = sample is not None and sample.read_at is not None and reading.at - sample.read_at <= knobs.stale_seconds
+        if pool in job.charges or amount != 0:
+            used[pool] = amount if fresh else None
+    return used
+
+
+def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) -> dict[str, Any]:
+    charges: dict[str, Any] = {}
+    vram = window.levels.get("vram")
+    seen = (vram is not None and vram.peak > 0) if job.device else None
+    for pool, charge in job.charges.items():
+        kind = "ram" if pool == RAM else "vram"
+        before = (
+            Settled(charge["granted"], True, charge.get("proof"), charge.get("note", ""))
+            if charge.get("settled")
+            else None
+        )
+        now = settle(
+            charge["granted"],
+            Basis[charge["basis"].upper()],
+            window,
+            knobs,
+            kind=kind,
+            at=at,
+            measured_need=charge["at_start"],
+            seconds_to_peak=estimates.seconds_to_peak(job, version, kind),
+            shape_varies=bool(job.workload and job.workload.shape_varies),
+            seen_on_device=seen,
+            fixed_cap=charge.get("cap") if kind == "vram" else None,
+            before=before,
+        )
+        charges[pool] = {
+            **charge,
+            "granted": now.granted,
+            "held": held(now.granted, job.used.get(pool)),
+            "settled": now.settled,
+            "proof": now.proof,
+            "note": now.note,
+        }
+    return charges

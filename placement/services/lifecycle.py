@@ -1,0 +1,313 @@
+"""What becomes of an admitted job: seen running, asked to stop, reaped with its true outcome, leases released."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F
+from django.utils import timezone
+
+from calibration import clock
+from calibration.domain.deaths import Death
+from calibration.domain.knobs import Knobs as InstrumentKnobs
+from placement.domain.jobs import ACTIVE, Outcome, State
+from placement.domain.knobs import Knobs
+from placement.domain.outcomes import Evidence, Verdict, decide_outcome
+from placement.models import Job, Lease
+from placement.runner.record import ExitRecord
+from placement.runner.status import Phase, RunStatus, look
+from placement.runner.stop_request import request_stop
+from placement.services import cycle_row, evidence
+from placement.services.learning import Windows
+
+log = logging.getLogger(__name__)
+_ASK_AGAIN = 5.0  # seconds between two requests to stop the same run
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that ended in this tick, and the pools whose level may still fall."""
+
+    job: Job
+    pools: tuple[str, ...]
+
+
+def run_dir_of(job: Job) -> Path:
+    """Return the directory of a job's attempt on this node."""
+    return settings.RUNS / f"{job.pk}-{job.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one look at a node brings to all its jobs; ``at`` is the reading's monotonic second."""
+
+    windows: Windows
+    at: float
+    knobs: Knobs
+    instrument: InstrumentKnobs
+    device_totals: Mapping[str, int | None]
+
+
+def reap(jobs: list[Job], now: Round) -> list[Ended]:
+    """Bring the rows of this node's jobs in line with their run directories; return those that ended."""
+    ended = []
+    for job in jobs:
+        status = look(run_dir_of(job))
+        if job.stop_requested_at is not None and status.phase is not Phase.EXITED:
+            _ask_to_stop(job, status, now.knobs)
+            status = look(run_dir_of(job))
+        if job.state == State.ADMITTED and status.started is not None:
+            _mark_running(job, status)
+        if status.phase is Phase.EXITED and status.exit is not None:
+            ended += _end(job, status.exit, "", now)
+        elif status.phase is Phase.LOST:
+            ended += _end(job, None, _why_lost(status), now)
+        elif status.phase is Phase.NEW:
+            ended += _not_begun(job, status)
+        else:
+            _note_flags(job, status)
+            if status.phase is Phase.UNSUPERVISED:
+                _watch_unsupervised(job, now.knobs)
+    return ended
+
+
+def start_failed(job: Job, sentence: str) -> None:
+    """End an admitted job that could not even be prepared, with the reason; its leases are released."""
+    with cycle_row.changing():
+        if Job.objects.filter(pk=job.pk, state=State.ADMITTED, attempt=job.attempt).update(
+            state=State.FINISHED,
+            outcome=Outcome.START_FAILED,
+            sentence=sentence[:1000],
+            ended_at=timezone.now(),
+            run_dir=str(run_dir_of(job)),
+        ):
+            _release(job)
+
+
+def stop_for(job: Job, reason: str, sentence: str, figures: Mapping[str, Any]) -> None:
+    """Have the service itself stop a running job (watchdog, limits); the evidence stays with it."""
+    Job.objects.filter(pk=job.pk, state__in=ACTIVE, stop_requested_at=None).update(
+        stop_reason=reason,
+        stop_by="tidegate",
+        stop_requested_at=timezone.now(),
+        evidence={reason: {"sentence": sentence, **figures}},
+    )
+    job.refresh_from_db()
+
+
+def ask_now(job: Job, knobs: Knobs) -> None:
+    """Ask a job that is to be stopped at once, without waiting for the next tick."""
+    _ask_to_stop(job, look(run_dir_of(job)), knobs)
+
+
+def _mark_running(job: Job, status: RunStatus) -> None:
+    started = status.started
+    if started is None:
+        return
+    runner, child = (
+        {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks} for i in (started.runner, started.child)
+    )
+    job.runner, job.child, job.run_dir = runner, child, str(run_dir_of(job))
+    job.started_at = datetime.fromtimestamp(started.at, UTC)
+    job.started_clock = clock.now()
+    if Job.objects.filter(pk=job.pk, state=State.ADMITTED, attempt=job.attempt).update(
+        state=State.RUNNING,
+        runner=runner,
+        child=child,
+        run_dir=job.run_dir,
+        started_at=job.started_at,
+        started_clock=job.started_clock,
+    ):
+        job.state = State.RUNNING
+
+
+def _ask_to_stop(job: Job, status: RunStatus, knobs: Knobs) -> None:
+    now = clock.now()
+    if job.stop_clock is not None and 0 <= now - job.stop_clock < _ASK_AGAIN:
+        return
+    run_dir = run_dir_of(job)
+    (run_dir / "control").mkdir(mode=0o700, parents=True, exist_ok=True)
+    grace = None
+    if (
+        status.phase is Phase.UNSUPERVISED
+        and job.stop_clock is not None
+        and now - job.stop_clock >= knobs.grace_seconds
+    ):
+        grace = 0.0
+    try:
+        request_stop(run_dir, job.stop_reason or "cancel", grace)
+    except OSError as error:
+        log.warning("#%s cannot be asked to stop: %s", job.pk, error, extra={"action": "stop_refused"})
+        return
+    if job.stop_clock is None:
+        job.stop_clock = now
+        Job.objects.filter(pk=job.pk).update(stop_clock=now)
+
+
+def _not_begun(job: Job, status: RunStatus) -> list[Ended]:
+    """A cancelled start ends here; a claimer that died before anything ran gives the job a new attempt."""
+    if job.stop_requested_at is not None:
+        # The request to stop lies in the run directory: whichever runner comes late does not let the command run.
+        if (run_dir_of(job) / "control" / "stop.json").exists():
+            with cycle_row.changing():
+                if Job.objects.filter(pk=job.pk, state=State.ADMITTED, attempt=job.attempt).update(
+                    state=State.FINISHED,
+                    outcome=Outcome.CANCELLED,
+                    sentence=f"Cancelled by {job.stop_by} before it started.",
+                    ended_at=timezone.now(),
+                    run_dir=str(run_dir_of(job)),
+                ):
+                    _release(job)
+                    return [Ended(job, tuple(job.charges))]
+        return []
+    if status.claim_dead:
+        with cycle_row.changing():
+            if Job.objects.filter(pk=job.pk, state=State.ADMITTED, attempt=job.attempt).update(
+                attempt=F("attempt") + 1, dispatched_clock=None
+            ):
+                Lease.objects.filter(job=job, attempt=job.attempt, released_at=None).update(attempt=job.attempt + 1)
+                log.warning(
+                    "#%s: the runner of attempt %s died before the command ran; attempt %s follows",
+                    job.pk, job.attempt, job.attempt + 1, extra={"action": "new_attempt"},
+                )  # fmt: skip
+    return []
+
+
+def _note_flags(job: Job, status: RunStatus) -> None:
+    changes: dict[str, Any] = {}
+    if status.leader is not None:
+        left = status.leader
+        leader = {"code": left.code, "signal": left.signal, "at": left.at, "left_count": left.left_count}
+        leftovers = [member._asdict() for member in left.left]
+        if (job.leader_exit, job.leftovers) != (leader, leftovers):
+            changes |= {"leader_exit": leader, "leftovers": leftovers}
+    unsupervised = status.phase is Phase.UNSUPERVISED
+    if job.unsupervised != unsupervised:
+        changes["unsupervised"] = unsupervised
+    if changes:
+        for name, value in changes.items():
+            setattr(job, name, value)
+        Job.objects.filter(pk=job.pk).update(**changes)
+
+
+def _watch_unsupervised(job: Job, knobs: Knobs) -> None:
+    """Do for a job without a runner what the runner would have: keep its time limit."""
+    if job.time_limit_s is None or job.started_clock is None or job.stop_requested_at is not None:
+        return
+    if clock.now() - job.started_clock > job.time_limit_s:
+        sentence = f"Ran for longer than its limit of {job.time_limit_s:g} s."
+        stop_for(job, "time_limit", sentence, {"limit_s": job.time_limit_s})
+
+
+def _why_lost(status: RunStatus) -> str:
+    started = status.started
+    if started is None:
+        return "its start record cannot be read"
+    if started.boot_id != clock.boot_id():
+        return "the node rebooted while it ran"
+    return "its runner was killed and its processes are gone; nobody saw its exit code"
+
+
+def _end(job: Job, record: ExitRecord | None, lost: str, round_: Round) -> list[Ended]:
+    run_dir = run_dir_of(job)
+    receipt = evidence.cap_receipt(run_dir)
+    verdict = decide_outcome(_evidence(job, record, lost, receipt, run_dir))
+    now = timezone.now()
+    ended_at = _when(record.ended_at if record else None) or now
+    duration = record.duration_s if record else None
+    kept_evidence = {**job.evidence, "feeds": verdict.feeds}
+    if receipt:
+        kept_evidence["cap_receipt"] = receipt
+    if record:
+        kept_evidence["exit"] = {
+            "stopped_by": record.stopped_by,
+            "killed": record.killed,
+            "swept": record.swept,
+            "max_rss_bytes": record.max_rss_bytes,
+            "oom_kill_delta": record.oom_kill_delta,
+            "trimmed_bytes": record.log.trimmed_bytes,
+        }
+    with cycle_row.changing():
+        won = Job.objects.filter(pk=job.pk, state__in=ACTIVE, attempt=job.attempt).update(
+            state=State.FINISHED,
+            outcome=verdict.outcome,
+            sentence=verdict.sentence[:1000],
+            evidence=kept_evidence,
+            exit_code=record.code if record else None,
+            exit_signal=record.signal if record else None,
+            started_at=job.started_at or _when(record.started_at if record else None),
+            ended_at=min(ended_at, now + timedelta(seconds=1)),
+            duration_s=duration,
+            run_dir=str(run_dir),
+            leftovers=[m._asdict() for m in record.leftovers] if record else job.leftovers,
+            unsupervised=False,
+        )
+        if won:
+            _release(job)
+            died_of = {verdict.memory: _death(verdict, job)} if verdict.memory else {}
+            round_.windows.close(
+                job,
+                round_.at,
+                ended_at,
+                verdict.outcome.value,
+                round_.instrument,
+                died_of=died_of,
+                receipt=_receipt_bytes(receipt),
+                device_total=round_.device_totals.get(job.device),
+            )
+    return [Ended(job, tuple(job.charges))] if won else []
+
+
+def _evidence(
+    job: Job, record: ExitRecord | None, lost: str, receipt: Mapping[str, Any] | None, run_dir: Path
+) -> Evidence:
+    killed_by_nine = record is not None and (record.signal == 9 or record.code == 137)
+    return Evidence(
+        code=record.code if record else None,
+        signal=record.signal if record else None,
+        start_error=(record.start_error if record else None) or "",
+        stopped_by=(record.stopped_by if record else None) or "",
+        killed=record.killed if record else False,
+        requested=job.stop_reason if job.stop_requested_at else "",
+        requested_by=job.stop_by,
+        # The counter is the whole machine's: it says something only of a run that was killed.
+        oom_kill_delta=record.oom_kill_delta if record and killed_by_nine else None,
+        cap_receipt=_receipt(receipt),
+        log_tail=evidence.log_tail(run_dir),
+        lost=lost,
+        watchdog=job.evidence.get("watchdog"),
+        time_limit_s=job.time_limit_s,
+        leftovers=len(record.leftovers) if record else 0,
+    )
+
+
+def _receipt(receipt: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if receipt is None:
+        return None
+    words = {"asked": "asked", "used": "held", "free": "device_free", "cap": "cap"}
+    return {ours: receipt.get(theirs) for ours, theirs in words.items()}
+
+
+def _death(verdict: Verdict, job: Job) -> Death:
+    if verdict.outcome is Outcome.CAP_EXCEEDED:
+        return "watchdog" if job.stop_reason == "watchdog" else "cap"
+    return "room"
+
+
+def _when(at: float | None) -> datetime | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC)
+
+
+def _receipt_bytes(receipt: Mapping[str, Any] | None) -> int | None:
+    cap = receipt.get("cap") if receipt else None
+    return cap if isinstance(cap, int) else None
+
+
+def _release(job: Job) -> None:
+    Lease.objects.filter(job=job, released_at=None).update(released_at=timezone.now())

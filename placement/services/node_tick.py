@@ -1,0 +1,190 @@
+"""Steps 1 to 5 of the loop on one node, and the watchdog: read, attribute, observe, reap, store."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from django.conf import settings
+from django.utils import timezone
+
+from calibration import clock
+from calibration import services as instrument_store
+from calibration.domain.attribution import attribute
+from calibration.domain.samples import RAM, Attribution, Claim, Identity, PoolState, Reading
+from calibration.probes.choose import Instrument
+from placement import snapshots
+from placement.domain.jobs import ACTIVE, State
+from placement.domain.pressure import under_pressure
+from placement.models import Job, Lease, Node
+from placement.services import draining, learning, lifecycle, machine, nodes, watching
+from placement.services.history import History
+from placement.services.markers import Markers
+
+log = logging.getLogger(__name__)
+
+
+class Agent:
+    """What one node's loop keeps between ticks; what must survive it is in the database or a run directory."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+        self.instrument = Instrument(node, simulate=settings.SIMULATE, simulated_dir=settings.SIMULATED_DIR)
+        self.windows = learning.Windows()
+        self.drains = draining.Drains()
+        self.history = History()
+        self.markers = Markers()
+        self.known: dict[str, frozenset[Identity]] = {}
+        self.lost_since: dict[str, datetime] = {}
+        self.over: dict[int, int] = {}
+        self.runners: dict[int, Identity] = {}
+        self.began = float("-inf")  # monotonic second at which the last tick began
+        self._turn = threading.Lock()
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Give one tick at a time its turn, over all processes of this node; False where another has it."""
+        if not self._turn.acquire(timeout=2):
+            yield False
+            return
+        try:
+            settings.DATA.mkdir(parents=True, exist_ok=True)
+            with open(settings.DATA / f"tick-{self.node}.lock", "w") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    yield False
+                    return
+                yield True
+        finally:
+            self._turn.release()
+
+
+def look(agent: Agent) -> list[lifecycle.Ended]:
+    """Run steps 1 to 5 once and return the jobs that ended. The caller holds the agent's turn."""
+    agent.began = time.monotonic()
+    knobs, instrument_knobs = snapshots.knobs_now()
+    jobs = _jobs(agent.node)
+    version = learning.store_version()
+    reading = agent.instrument.read(_owned(agent, jobs))  # 1 read
+    found = attribute(reading, _claims(agent, jobs), marker_of=agent.markers.reader(reading))  # 2 attribute
+    agent.known = dict(found.members)
+    changed = [
+        job
+        for job in jobs
+        if job.state == State.RUNNING
+        and agent.windows.observe(job, reading, found, instrument_knobs, version)  # 3 observe
+    ]
+    _save_observed(agent, jobs, changed, reading, found)
+    nodes.discover(agent.node, reading)
+    totals = {pool.pool: pool.total for pool in reading.pools.values()}
+    ended = lifecycle.reap(jobs, lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals))  # 4 reap
+    for job in ended:
+        agent.drains.begin(job.pools, reading.at + knobs.drain_max_seconds)
+    _store(agent, reading, found)  # 5 store
+    agent.runners = {
+        job.pk: Identity(**job.runner) for job in jobs if job.runner and job.pk not in {e.job.pk for e in ended}
+    }
+    watching.watch(agent.node, jobs, agent.over, knobs)
+    return ended
+
+
+def _jobs(node: str) -> list[Job]:
+    active = Job.objects.filter(node=node, state__in=ACTIVE).select_related("user", "workload").order_by("id")
+    return list(active)
+
+
+def _owned(agent: Agent, jobs: list[Job]) -> set[int]:
+    owned = {identity.pid for members in agent.known.values() for identity in members}
+    return owned | {job.child["pid"] for job in jobs if job.child}
+
+
+def _claims(agent: Agent, jobs: list[Job]) -> list[Claim]:
+    claims = []
+    for job in jobs:
+        owner = learning.owner(job)
+        known = agent.known.get(owner)
+        if known is None:
+            known = frozenset(Identity(**member) for member in job.members)
+        claims.append(
+            Claim(
+                owner=owner,
+                supervisor=Identity(**job.runner) if job.runner else None,
+                roots=(Identity(**job.child),) if job.child else (),
+                marker=str(job.pk),
+                known=known,
+            )
+        )
+    return claims
+
+
+def _save_observed(agent: Agent, jobs: list[Job], changed: list[Job], reading: Reading, found: Attribution) -> None:
+    for job in jobs:
+        members = [
+            {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
+            for i in sorted(found.members.get(learning.owner(job), frozenset()))
+        ][:500]
+        flags = _flags(job, reading)
+        if (job.members, job.flags) != (members, flags):
+            job.members, job.flags = members, flags
+            if job not in changed:
+                changed.append(job)
+    if changed:
+        Job.objects.bulk_update(changed, ["used", "charges", "members", "flags"], batch_size=200)
+    held = {(job.pk, pool): charge["held"] for job in changed for pool, charge in job.charges.items()}
+    leases = list(Lease.objects.filter(job__in=changed, released_at=None))
+    moved = [lease for lease in leases if held.get((lease.job_id, lease.pool), lease.bytes) != lease.bytes]
+    for lease in moved:
+        lease.bytes = held[lease.job_id, lease.pool]
+    Lease.objects.bulk_update(moved, ["bytes"], batch_size=200)
+
+
+def _flags(job: Job, reading: Reading) -> list[str]:
+    """Return sentences about where a job's memory is that its lease does not say."""
+    flags = []
+    for pool, used in sorted(job.used.items()):
+        if pool in (RAM, job.device) or not used:
+            continue
+        name = reading.pools[pool].name if pool in reading.pools else pool
+        leased = reading.pools[job.device].name if job.device in reading.pools else (job.device or "no device")
+        flags.append(f"uses {used >> 20} MiB on {name}, which it does not lease (it leases {leased})")
+    if job.device and job.device in job.used and job.used[job.device] is None:
+        flags.append("its device memory is not reported by the driver")
+    if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
+        flags.append("its device is lost")
+    return flags
+
+
+def _store(agent: Agent, reading: Reading, found: Attribution) -> None:
+    now = clock.now()
+    for pool in reading.pools.values():
+        if pool.state is PoolState.LOST:
+            agent.lost_since.setdefault(pool.pool, timezone.now())
+        else:
+            agent.lost_since.pop(pool.pool, None)
+    free = agent.drains.free(reading, snapshots.knobs_now()[0])
+    instrument_store.store_reading(reading, found, free, agent.lost_since, now)
+    instrument_store.add_points(agent.history.points(reading, found))
+    node = Node.objects.filter(name=agent.node).first()
+    if node is None:
+        return
+    knobs, _ = snapshots.knobs_now()
+    ram = reading.pools[RAM]
+    Node.objects.filter(pk=node.pk).update(
+        tick_clock=now,
+        epoch=clock.epoch(),
+        boot_id=reading.boot_id,
+        ram_pressure=under_pressure(
+            node.ram_pressure, ram.total, ram.free, node.ram_high or knobs.ram_high, node.ram_low or knobs.ram_low
+        ),
+        disk_free=machine.disk_free(settings.RUNS),
+        processes_free=machine.processes_free(len(reading.processes)),
+        capacity_note=reading.capacity_note[:200],
+        tick_ms=round((time.monotonic() - agent.began) * 1000, 1),
+        notes=list(reading.notes)[:20],
+    )

@@ -1,0 +1,143 @@
+"""Start an admitted job on this node: prepare its run directory, write the spec, launch the runner."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from calibration import clock
+from calibration.models import PoolNow
+from placement import snapshots
+from placement.domain.environment import (
+    DEFAULT_PATH,
+    BadVariable,
+    build_environment,
+    device_variables,
+    framework_variables,
+)
+from placement.domain.errors import Refused
+from placement.domain.jobs import State
+from placement.models import Device, Job, Node
+from placement.runner.jsonfile import write_record
+from placement.runner.launch import launch
+from placement.services import accounts, lifecycle, secrets
+
+_LISTED = ("TZ", "LD_LIBRARY_PATH", "http_proxy", "https_proxy", "no_proxy")  # of the worker's environment
+
+
+def start(job_id: int, attempt: int) -> str:
+    """Launch the runner of an admitted attempt; return what came of it in one sentence.
+
+    A message that comes twice, late or for a job that was cancelled starts nothing: the row and the runner's
+    claim decide. A start that cannot be prepared ends the job with the reason.
+    """
+    Node.objects.filter(name=settings.NODE).update(start_taken_clock=clock.now())
+    job = Job.objects.select_related("user", "user__member", "workload").filter(pk=job_id).first()
+    if job is None:
+        raise LookupError(f"There is no job #{job_id} yet.")
+    if (job.state, job.attempt, job.node) != (State.ADMITTED, attempt, settings.NODE):
+        return f"#{job_id} attempt {attempt} is not to be started: it is {job.state}, attempt {job.attempt}."
+    if job.stop_requested_at is not None:
+        return f"#{job_id} is being cancelled."
+    try:
+        run_dir = make_run_dir(job)
+        account, problem = accounts.account_for(job.user)
+        if problem:
+            raise Refused(problem)
+        _own_receipts(run_dir, account)
+        if not (run_dir / "control" / "claim").exists():
+            write_record(str(run_dir / "control" / "spec.json"), spec(job, run_dir, account))
+    except (OSError, Refused, BadVariable) as error:
+        sentence = f"could not start: {error.sentence if isinstance(error, Refused) else error}"
+        lifecycle.start_failed(job, sentence)
+        return sentence
+    result = launch(run_dir)
+    return result.message
+
+
+def make_run_dir(job: Job) -> Path:
+    """Return an attempt's run directory, made if it is not there; only the service may enter ``control``."""
+    run_dir = lifecycle.run_dir_of(job)
+    settings.RUNS.mkdir(parents=True, exist_ok=True)
+    run_dir.mkdir(mode=0o711, exist_ok=True)
+    (run_dir / "control").mkdir(mode=0o700, exist_ok=True)
+    (run_dir / "receipts").mkdir(mode=0o700, exist_ok=True)
+    return run_dir
+
+
+def _own_receipts(run_dir: Path, account: dict[str, Any] | None) -> None:
+    if account is None:
+        return
+    os.chown(run_dir / "receipts", account["uid"], account["gid"])
+    for folder in (run_dir, settings.RUNS, settings.DATA):
+        # The account has to reach its receipts; it may pass through, not look around.
+        with contextlib.suppress(PermissionError):
+            folder.chmod(0o711)
+
+
+def spec(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what the runner is told to do; the only place where the environment's values are in the clear."""
+    knobs, _ = snapshots.knobs_now()
+    command: dict[str, Any] = {"argv": job.argv} if job.argv else {"command": job.command}
+    return {
+        "version": 1,
+        "job_id": job.pk,
+        "attempt": job.attempt,
+        "node": job.node,
+        **command,
+        "setup": job.setup,
+        "cwd": job.cwd,
+        "env": environment(job, run_dir, account),
+        "account": account,
+        "umask": 0o022,
+        "log_limit_bytes": knobs.log_limit_mib << 20,
+        "time_limit_s": job.time_limit_s,
+        "grace_s": knobs.grace_seconds,
+        "sweep": "after_grace" if knobs.leftovers == "sweep" else "keep",
+        "sweep_grace_s": knobs.sweep_seconds,
+        "oom_score_adj": 500,
+    }
+
+
+def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict[str, str]:
+    """Return a job's whole environment, built from nothing: base, devices, cap, workload, submission."""
+    name = account["name"] if account else accounts.worker_name()
+    base = {
+        "PATH": os.environ.get("PATH", DEFAULT_PATH) if account is None else DEFAULT_PATH,
+        "HOME": account["home"] if account else str(Path.home()),
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+        "USER": name,
+        "LOGNAME": name,
+        "PYTHONUNBUFFERED": "1",
+    }
+    listed = {key: os.environ[key] for key in (*_LISTED, *settings.JOB_ENVIRONMENT) if key in os.environ}
+    given = secrets.unseal(bytes(job.environment)) if job.environment else {}
+    preset = secrets.unseal(bytes(job.workload.environment)) if job.workload and job.workload.environment else {}
+    ours = {
+        "TIDEGATE_JOB_ID": str(job.pk),
+        "TIDEGATE_ATTEMPT": str(job.attempt),
+        "TIDEGATE_WORKERS": str(job.workers),
+        "TIDEGATE_RECEIPTS": str(run_dir / "receipts"),
+        **_device_variables(job, {**preset, **given}),
+    }
+    return build_environment(base, listed, preset, given, ours)
+
+
+def _device_variables(job: Job, user_env: dict[str, str]) -> dict[str, str]:
+    device = Device.objects.filter(uuid=job.device).first() if job.device else None
+    if device is None:
+        return device_variables(None)
+    row = PoolNow.objects.filter(node=job.node, pool=device.uuid).first()
+    index = row.index if row and row.index is not None else device.index
+    found = device_variables(device.uuid, index=index, backend=device.backend)
+    _, instrument = snapshots.knobs_now()
+    cap = job.charges.get(device.uuid, {}).get("cap")
+    total = row.total if row else None
+    found |= framework_variables(cap, total, user_env, instrument.bytes_of("context_allowance_mib")).variables
+    if device.simulated:
+        found["TIDEGATE_SIMULATED"] = str(settings.SIMULATED_DIR)
+    return found

@@ -1,0 +1,253 @@
+"""Take the snapshot that one cycle decides on: every table read once, ages by the database's clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+
+from calibration import clock, rows
+from calibration.domain.knobs import Knobs as InstrumentKnobs
+from calibration.domain.samples import RAM, PoolState
+from calibration.models import PoolNow
+from placement import estimates
+from placement.domain.jobs import ACTIVE, State
+from placement.domain.knobs import Knobs
+from placement.domain.requests import Exclusive, Gpu, Request
+from placement.domain.snapshot import Charge, Device, Hold, KeptPlan, Node, Pool, Running, Snapshot, Waiting
+from placement.models import Cycle, Job, KnobOverride
+from placement.models import Device as DeviceRow
+from placement.models import Node as NodeRow
+
+
+def knobs_now() -> tuple[Knobs, InstrumentKnobs]:
+    """Return the knobs in force: defaults, then the settings' overrides, then what admins set."""
+    values: dict[str, object] = dict(settings.KNOB_OVERRIDES)
+    values.update(KnobOverride.objects.values_list("name", "value"))
+    return _knobs(tuple(sorted(values.items())))
+
+
+@lru_cache(maxsize=8)
+def _knobs(values: tuple[tuple[str, object], ...]) -> tuple[Knobs, InstrumentKnobs]:
+    ours = {n: v for n, v in values if n in Knobs.__dataclass_fields__}
+    theirs = {n: v for n, v in values if n in InstrumentKnobs.__dataclass_fields__}
+    return Knobs.with_overrides(ours), InstrumentKnobs.defaults().replace(**theirs)
+
+
+def nobody_lacks(user: Any) -> str:
+    """Return "": the reader does not know accounts; services hand in who lacks one, and why."""
+    return ""
+
+
+def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_waiting: bool = False) -> Snapshot:
+    """Return everything the gate may look at, now. ``no_account`` says why a user's jobs have none to run as."""
+    knobs, instrument = knobs_now()
+    at, wall, epoch = clock.now(), time.time(), clock.epoch()
+    version = rows.version()
+    cycle = Cycle.objects.filter(pk=1).first()
+    pools = {(p.node, p.pool): p for p in PoolNow.objects.all()}
+    devices: dict[int, list[DeviceRow]] = {}
+    for device in DeviceRow.objects.filter(retired=False).order_by("node_id", "index", "uuid"):
+        devices.setdefault(device.node_id, []).append(device)
+    nodes = tuple(
+        _node(node, devices.get(node.pk, []), pools, at, epoch, wall, knobs)
+        for node in NodeRow.objects.order_by("name")
+    )
+    active = Job.objects.filter(state__in=ACTIVE).select_related("user", "workload").order_by("id")
+    running = tuple(running_of(job, at, version) for job in active)
+    waiting: tuple[Waiting, ...] = ()
+    if not without_waiting:
+        queued = Job.objects.filter(state=State.QUEUED).select_related("user", "user__member", "workload")
+        waiting = tuple(
+            waiting_of(job, at, wall, epoch, version, instrument, no_account(job.user))
+            for job in queued.order_by("-priority", "id")
+        )
+    return Snapshot(
+        at=at,
+        wall=wall,
+        nodes=nodes,
+        running=running,
+        waiting=waiting,
+        queue_hold=hold_of(cycle, wall) if cycle else None,
+        knobs=knobs,
+    )
+
+
+def hold_of(row: Cycle | NodeRow | DeviceRow | Job, wall: float) -> Hold | None:
+    """Return the hold on a row, None where there is none or its time is over."""
+    if not row.held_by or row.held_at is None:
+        return None
+    until = row.held_until.timestamp() if row.held_until else None
+    if until is not None and until <= wall:
+        return None
+    return Hold(who=row.held_by, since=row.held_at.timestamp(), until=until, why=row.held_why)
+
+
+def _node(
+    node: NodeRow,
+    devices: list[DeviceRow],
+    pools: dict[tuple[str, str], PoolNow],
+    at: float,
+    epoch: str,
+    wall: float,
+    knobs: Knobs,
+) -> Node:
+    tick_age = clock.age(node.tick_clock, node.epoch, at)
+    ram = _pool(node.name, RAM, "ram", "RAM", node.ram_declared, pools.get((node.name, RAM)), at)
+    return Node(
+        name=node.name,
+        ram=ram,
+        devices=tuple(_device(d, node.name, pools.get((node.name, d.uuid)), at, wall) for d in devices),
+        state=_node_state(node, tick_age, knobs),
+        hold=hold_of(node, wall),
+        tick_age=tick_age,
+        work_age=_work_age(node, at),
+        ram_pressure=node.ram_pressure,
+        disk_free=node.disk_free,
+        processes_free=node.processes_free,
+        simulated=any(d.simulated for d in devices),
+    )
+
+
+def _node_state(node: NodeRow, tick_age: float | None, knobs: Knobs) -> str:
+    if node.draining:
+        return "draining"
+    if tick_age is None:
+        return "joining"
+    return "ready" if tick_age <= knobs.node_stale_seconds else "stale"
+
+
+def _work_age(node: NodeRow, at: float) -> float | None:
+    """Return how long a start message has lain untaken: 0 when all were taken, None when none was ever sent."""
+    if node.start_sent_clock is None:
+        return None
+    taken = node.start_taken_clock or float("-inf")
+    return 0.0 if taken >= node.start_sent_clock else max(0.0, at - node.start_sent_clock)
+
+
+def _device(device: DeviceRow, node: str, row: PoolNow | None, at: float, wall: float) -> Device:
+    return Device(
+        uuid=device.uuid,
+        node=node,
+        name=device.name,
+        index=device.index,
+        pool=_pool(node, device.uuid, "vram", device.name, device.declared, row, at),
+        kind=device.kind,
+        backend=device.backend,
+        exclusive_only=device.exclusive_only,
+        hold=hold_of(device, wall),
+        draining=device.draining,
+        measurable=device.measurable,
+    )
+
+
+def _pool(node: str, pool: str, kind: str, name: str, declared: int | None, row: PoolNow | None, at: float) -> Pool:
+    if row is None:
+        return Pool(
+            node,
+            pool,
+            kind,
+            name,
+            declared or 0,
+            None,
+            None,
+            None,
+            PoolState.NOT_READY,
+            None,
+            external=None,
+            unexplained=None,
+        )
+    return Pool(
+        node=node,
+        pool=pool,
+        kind=kind,
+        name=name,
+        declared=declared if declared is not None else (row.total or 0),
+        total=row.total,
+        free=row.free,
+        used=row.used,
+        state=PoolState(row.state),
+        age=clock.age(row.read_at, row.epoch, at),
+        message=row.message,
+        reserved=row.reserved,
+        external=row.external,
+        external_who=tuple((who[0], who[1], who[2], who[3]) for who in row.external_who),
+        unexplained=row.unexplained,
+    )
+
+
+def node_now(name: str) -> Node | None:
+    """Return one node as the gate sees it, None when it is not declared."""
+    row = NodeRow.objects.filter(name=name).first()
+    if row is None:
+        return None
+    knobs, _ = knobs_now()
+    devices = list(DeviceRow.objects.filter(node=row, retired=False).order_by("index", "uuid"))
+    pools = {(p.node, p.pool): p for p in PoolNow.objects.filter(node=name)}
+    return _node(row, devices, pools, clock.now(), clock.epoch(), time.time(), knobs)
+
+
+def running_of(job: Job, at: float, version: int | None) -> Running:
+    """Return an admitted or running job as the gate sees it; without a store ``version`` no duration is looked up."""
+    charges = {
+        pool: Charge(
+            granted=c["granted"],
+            held=c["held"],
+            used=job.used.get(pool),
+            at_start=c["at_start"],
+            settled=c.get("settled", False),
+        )
+        for pool, c in job.charges.items()
+    }
+    device_charge = job.charges.get(job.device, {})
+    return Running(
+        job=job.pk,
+        name=job.name,
+        user=job.user.get_username(),
+        node=job.node,
+        charges=charges,
+        device=job.device or None,
+        basis=job.basis,
+        cold=device_charge.get("basis") == "cold_start" and not device_charge.get("settled", False),
+        exclusive=Exclusive(job.exclusive),
+        elapsed=max(0.0, at - (job.started_clock or job.admitted_clock or at)),
+        limit=job.time_limit_s,
+        learned=None if version is None else estimates.learned_duration(job, version),
+        margins={pool: c.get("margin") or 0 for pool, c in job.charges.items()},
+        finishing=bool(job.leader_exit),
+    )
+
+
+def waiting_of(
+    job: Job, at: float, wall: float, epoch: str, version: int, knobs: InstrumentKnobs, no_account: str = ""
+) -> Waiting:
+    """Return a queued (or not yet stored) job as the gate sees it."""
+    submitted = job.submitted_at or datetime.fromtimestamp(wall).astimezone()
+    plan = job.plan or {}
+    kept = KeptPlan(plan["node"], plan.get("device"), plan["at"]) if plan.get("epoch") == epoch else None
+    return Waiting(
+        job=job.pk or 0,
+        name=job.name,
+        user=job.user.get_username(),
+        arrival=job.pk or 2**62,
+        request=Request(
+            gpu=Gpu(job.gpu),
+            exclusive=Exclusive(job.exclusive),
+            node=job.node_wanted or None,
+            device=job.device_wanted or None,
+        ),
+        estimate=estimates.estimate_of(job, version, knobs),
+        priority=job.priority,
+        waited=max(0.0, wall - submitted.timestamp()),
+        workers=job.workers,
+        hold=hold_of(job, wall),
+        no_account=no_account,
+        limit=job.time_limit_s,
+        learned=estimates.learned_duration(job, version),
+        plan=kept,
+        attempt=job.attempt,
+    )

@@ -1,0 +1,45 @@
+"""Celery's way in: each task says "look now"; what to do is read from the database."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery import shared_task
+
+from placement import loop, watcher
+from placement.services import retention, starting
+from placement.wakes import send_start, wake_all
+
+__all__ = ["prune", "start", "tick", "wake", "wake_all"]
+
+log = logging.getLogger(__name__)
+
+
+@shared_task(name="placement.tasks.tick", ignore_result=True)
+def tick() -> None:
+    """Run this node's loop once."""
+    watcher.saw_tick(send_start)
+    loop.tick(send_start)
+    watcher.follow()
+
+
+@shared_task(name="placement.tasks.wake", ignore_result=True)
+def wake() -> None:
+    """Run a cycle if somebody asked for one since the last, and dispatch."""
+    loop.wake(send_start)
+
+
+@shared_task(name="placement.tasks.start", bind=True, ignore_result=True, max_retries=5, default_retry_delay=0.2)
+def start(self: Any, job_id: int, attempt: int) -> None:
+    """Launch the runner of an admitted job; a row that is not there yet is asked for again."""
+    try:
+        log.info("#%s: %s", job_id, starting.start(job_id, attempt), extra={"action": "start"})
+    except LookupError as error:
+        raise self.retry(exc=error) from error
+
+
+@shared_task(name="placement.tasks.prune", ignore_result=True)
+def prune() -> None:
+    """Delete what is past its keep."""
+    retention.prune()
