@@ -27,6 +27,7 @@ class Guarded(Generic[T]):
         self._turn = threading.Condition()
         self._asked = 0
         self._done = 0
+        self._began = 0.0
         self._value: T | None = None
         self._at: float | None = None
         self._thread: threading.Thread | None = None
@@ -44,6 +45,7 @@ class Guarded(Generic[T]):
             hanging = self._done < self._asked
             if not hanging:
                 self._asked += 1
+                self._began = self._clock()
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._serve, name="device-reading", daemon=True)
                     self._thread.start()
@@ -56,7 +58,6 @@ class Guarded(Generic[T]):
         while True:
             with self._turn:
                 self._turn.wait_for(lambda: self._done < self._asked)
-            began = self._clock()
             error, value = "", None
             try:
                 value = self._read()
@@ -65,6 +66,6 @@ class Guarded(Generic[T]):
             with self._turn:
                 self.error = error
                 if not error:
-                    self._value, self._at = value, began
+                    self._value, self._at = value, self._began
                 self._done = self._asked
                 self._turn.notify_all()

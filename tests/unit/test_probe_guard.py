@@ -28,6 +28,8 @@ def test_a_hanging_call_gives_the_last_value_and_its_age_and_is_never_doubled() 
     guarded = Guarded(read, clock=lambda: now[0])
     assert guarded.look(2.0) == (1, 0.0, False)
 
+    assert guarded.look(0.001) == (1, 0.0, True)
+    until(lambda: len(calls) == 2, 5, "the second call to hang")
     for second in range(1, 41):
         now[0] = 100.0 + second
         assert guarded.look(0.001) == (1, float(second), True)
