@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -39,7 +40,7 @@ class Windows:
         self._open: dict[int, Open] = {}
 
     def of(self, job: Job, at: float) -> Open:
-        """Return the window of a job, read back from the database after a restart."""
+        """Return the window of a job, read back from the database after a restart; ``at`` is a monotonic second."""
         if job.pk not in self._open:
             kept = OpenWindow.objects.filter(owner=owner(job)).first()
             body = kept.body if kept else {}
@@ -49,7 +50,8 @@ class Windows:
                     name: getattr(key, name) for name in ("workload", "fingerprint", "params", "script", "workers")
                 }
                 instrument.open_window(owner(job), fields)
-            self._open[job.pk] = Open(Window.from_data(body) if body else Window(started_at=at))
+            ago = max(0.0, time.time() - job.started_at.timestamp()) if job.started_at else 0.0
+            self._open[job.pk] = Open(Window.from_data(body) if body else Window(started_at=at - ago))
         return self._open[job.pk]
 
     def drop(self, job_id: int) -> None:
@@ -97,8 +99,12 @@ class Windows:
         died_of: Mapping[str, Death],
         receipt: int | None,
         device_total: int | None,
+        duration: float | None,
     ) -> Sediment | None:
-        """Make the sediment of an ended run, if anything was seen of it, and forget its window."""
+        """Make the sediment of an ended run, if anything was seen of it, and forget its window.
+
+        ``duration`` is the runner's own figure in seconds, None where nobody saw the end.
+        """
         window = self.of(job, at).window
         self.drop(job.pk)
         by_kind = {("ram" if pool == RAM else "vram"): charge for pool, charge in job.charges.items()}
@@ -116,6 +122,7 @@ class Windows:
         )
         kept = None
         if row is not None:
+            row = replace(row, duration=row.duration if duration is None else duration)
             peaks = [row.peaks["vram"]] if job.device and "vram" in row.peaks else []
             kept = instrument.keep(row, owner(job), job.user.get_username(), ended_at, peaks)
         instrument.drop_window(owner(job))

@@ -260,6 +260,7 @@ def _end(job: Job, record: ExitRecord | None, lost: str, round_: Round) -> list[
                 died_of=died_of,
                 receipt=_receipt_bytes(receipt),
                 device_total=round_.device_totals.get(job.device),
+                duration=duration,
             )
     return [Ended(job, tuple(job.charges))] if won else []
 
