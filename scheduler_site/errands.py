@@ -11,11 +11,15 @@ import argparse
 import os
 import shutil
 import sys
+import time
 
 import django
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
+
+# Seconds in which the loop, still alive, writes down that the cancelled jobs have ended.
+SETTLE_WITHIN = 2.0
 
 
 def prepare(*, demo: bool, simulate: str, address: str) -> None:
@@ -32,10 +36,14 @@ def prepare(*, demo: bool, simulate: str, address: str) -> None:
 
 def farewell(*, demo: bool) -> None:
     """Cancel the demonstration's jobs, then print how many jobs go on without the service."""
+    from placement import selectors
+    from placement.services import stopping
+
     if demo:
         call_command("cancel_demo")
-    from placement import selectors
-
+        deadline = time.monotonic() + SETTLE_WITHIN
+        while stopping.unfinished().filter(demo=True).exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
     print(selectors.running_count())
 
 

@@ -93,9 +93,12 @@ def _run(options: Options, lock: UpLock) -> int:
         _say(str(error))
         code = FAILED
     farewell = _farewell(options, environment) if options.role == "up" and code == 0 else None
+    if farewell is not None and options.demo:
+        # The loop must see the demonstration's jobs end, so it stays until they have.
+        _wait(farewell)
     supervisor.stop()
     if farewell is not None:
-        _last_words(farewell, options.data)
+        _last_words(_wait(farewell), options.data)
     (options.data / f"{options.role}.json").unlink(missing_ok=True)
     if socket_folder is not None and socket_folder.parent != options.data:
         shutil.rmtree(socket_folder, ignore_errors=True)
@@ -192,7 +195,8 @@ def _errand(*arguments: str) -> list[str]:
 def _prepare(options: Options, address: str, environment: Mapping[str, str]) -> int:
     arguments = ["prepare", "--address", address, *["--demo"] * options.demo]
     arguments += ["--simulate", options.simulate] if options.simulate else []
-    return subprocess.run(_errand(*arguments), env=environment, check=False).returncode
+    # In a session of its own: Ctrl-C must not tear a migration in two.
+    return subprocess.run(_errand(*arguments), env=environment, check=False, start_new_session=True).returncode
 
 
 def _farewell(options: Options, environment: Mapping[str, str]) -> subprocess.Popen[str]:
@@ -201,12 +205,16 @@ def _farewell(options: Options, environment: Mapping[str, str]) -> subprocess.Po
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
-def _last_words(farewell: subprocess.Popen[str], data: Path) -> None:
+def _wait(farewell: subprocess.Popen[str]) -> str:
+    """Return what the errand printed, "" when it took too long or was asked for before."""
     try:
-        answer, _ = farewell.communicate(timeout=4)
+        return farewell.communicate(timeout=6)[0]
     except subprocess.TimeoutExpired:
         farewell.kill()
-        answer, _ = farewell.communicate()
+        return farewell.communicate()[0]
+
+
+def _last_words(answer: str, data: Path) -> None:
     where = "" if data == REPOSITORY / "var" else f" --data {data}"
     try:
         jobs = int(answer.split()[-1])

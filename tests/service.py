@@ -30,12 +30,14 @@ class LiveService:
     arguments: list[str]
     process: subprocess.Popen[bytes] | None = None
     address: str = field(default="", init=False)
+    _said_before: int = field(default=0, init=False)
 
     def start(self) -> None:
         """Start and wait until the pages answer and every process is there."""
+        self._said_before = len(self.said())
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "scheduler_site", "up", *self.arguments],
+                [sys.executable, "-m", "scheduler_site", "up", *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -94,7 +96,7 @@ class LiveService:
         assert self.process is not None
         if self.process.poll() is not None:
             raise AssertionError(f"up ended with {self.process.returncode}: {self.said()}")
-        return "Tidegate is up" in self.said()
+        return "Tidegate is up" in self.said()[self._said_before :]
 
 
 @contextmanager
