@@ -58,11 +58,11 @@ class Person:
 
     def submit(self, command: str, **fields: Any) -> int:
         """Submit a typed command and return its job's id."""
-        return int(self.call("/api/v1/jobs", {"command": command, "cwd": "/tmp", **fields})["id"])
+        return int(self.call("/api/v1/jobs", {"command": command, "cwd": "/tmp", **fields})["job"]["id"])
 
     def job(self, job_id: int) -> dict[str, Any]:
         """Return one job as the API shows it."""
-        return dict(self.call(f"/api/v1/jobs/{job_id}"))
+        return dict(self.call(f"/api/v1/jobs/{job_id}")["job"])
 
     def wait_for(self, job_id: int, state: str, timeout: float = 20.0) -> dict[str, Any]:
         """Return the job once it is in a state."""
