@@ -34,7 +34,9 @@ class Agent:
 
     def __init__(self, node: str) -> None:
         self.node = node
-        self.instrument = Instrument(node, simulate=settings.SIMULATE, simulated_dir=settings.SIMULATED_DIR)
+        self.instrument = Instrument(
+            node, simulate=settings.SIMULATE, simulated_dir=settings.SIMULATED_DIR, expected=nodes.expected(node)
+        )
         self.windows = learning.Windows()
         self.drains = draining.Drains()
         self.history = History()

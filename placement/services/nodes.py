@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count, Model, Q, Sum
 from django.utils import timezone
 
-from calibration.domain.samples import RAM, PoolState, Reading
+from calibration.domain.samples import RAM, PoolSample, PoolState, Reading
 from calibration.models import PoolNow
 from placement.domain import declarations, inventory
 from placement.domain.errors import NotFound, Refused
@@ -43,6 +43,24 @@ def discover(node_name: str, reading: Reading) -> list[str]:
                 Device.objects.filter(uuid=change.uuid).update(**fields)
             audit.record(None, "discover", f"device {change.uuid}", said=change.sentence)
     return [change.sentence for change in changed]
+
+
+def expected(node_name: str) -> list[PoolSample]:
+    """Return this node's declared devices as the instrument is to expect them, readable or not."""
+    devices = Device.objects.filter(node__name=node_name, retired=False, simulated=False, measurable=True)
+    return [
+        PoolSample(
+            pool=device.uuid,
+            kind="vram",
+            name=device.name,
+            state=PoolState.UNREADABLE,
+            message="not read since the service started",
+            index=device.index,
+            model=device.model,
+            backend=device.backend,
+        )
+        for device in devices
+    ]
 
 
 def preview_device(device: Device, changes: Mapping[str, Any]) -> list[str]:
