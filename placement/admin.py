@@ -1,0 +1,67 @@
+"""Django's admin as a window on the rows: it shows them and changes nothing, because only services write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from placement.models import AuditEntry, DecisionRecord, Device, Job, Lease, Member, Node, Workload
+
+
+class ReadOnly(admin.ModelAdmin):
+    """Rows to look at."""
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Job)
+class JobAdmin(ReadOnly):
+    list_display = ("id", "name", "user", "state", "outcome", "node", "basis", "submitted_at")
+    list_filter = ("state", "outcome")
+    search_fields = ("name",)
+    exclude = ("environment",)
+
+
+@admin.register(Workload)
+class WorkloadAdmin(ReadOnly):
+    list_display = ("name", "summary", "gpu", "workers")
+    exclude = ("environment",)
+
+
+@admin.register(Device)
+class DeviceAdmin(ReadOnly):
+    list_display = ("name", "node", "uuid", "declared", "exclusive_only", "draining", "retired")
+
+
+@admin.register(Node)
+class NodeAdmin(ReadOnly):
+    list_display = ("name", "ram_declared", "draining", "gpu_library")
+
+
+@admin.register(Lease)
+class LeaseAdmin(ReadOnly):
+    list_display = ("job", "attempt", "node", "pool", "bytes", "granted_at", "released_at")
+
+
+@admin.register(DecisionRecord)
+class DecisionAdmin(ReadOnly):
+    list_display = ("job", "at", "verdict", "code", "headline")
+
+
+@admin.register(Member)
+class MemberAdmin(ReadOnly):
+    list_display = ("user", "role", "account")
+
+
+@admin.register(AuditEntry)
+class AuditAdmin(ReadOnly):
+    list_display = ("at", "who", "action", "subject")

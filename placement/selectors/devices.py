@@ -1,0 +1,181 @@
+"""What the devices page and the queue's tanks show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from calibration import clock
+from calibration.domain.resources import gib
+from calibration.domain.samples import RAM
+from calibration.models import PoolNow
+from placement import snapshots
+from placement.domain.jobs import ACTIVE
+from placement.domain.knobs import Knobs
+from placement.models import Device, Job, Node, Role
+from placement.selectors import access, tanks, wording
+from placement.selectors.tanks import Tank
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one rendering shares: active jobs, what the user may see, the clock, the knobs in force."""
+
+    jobs: list[Job]
+    sees_commands: bool
+    at: float
+    knobs: Knobs
+
+
+def active_jobs() -> list[Job]:
+    """Return admitted and running jobs with their users, oldest first."""
+    return list(
+        Job.objects.filter(state__in=[s.value for s in ACTIVE])
+        .select_related("user", "workload")
+        .defer("environment", "members", "decision", "setup")
+        .order_by("admitted_at", "id")
+    )
+
+
+def all_tanks(user: AbstractBaseUser, jobs: list[Job] | None = None) -> tuple[Tank, ...]:
+    """Return a tank per declared device and one per node's RAM, in node order, devices first."""
+    jobs = active_jobs() if jobs is None else jobs
+    readings = tanks.by_pool(PoolNow.objects.all())
+    look = Look(jobs, access.at_least(user, Role.OPERATOR), clock.now(), snapshots.knobs_now()[0])
+    found: list[Tank] = []
+    nodes = list(Node.objects.order_by("name").prefetch_related("devices"))
+    for node in nodes:
+        devices = sorted((d for d in node.devices.all() if not d.retired), key=lambda d: (d.index, d.name, d.pk))
+        for device in devices:
+            now = readings.get((node.name, device.uuid))
+            found.append(_device(node, device, now, look))
+        found.append(_ram(node, readings.get((node.name, RAM)), look, many=len(nodes) > 1))
+    return tuple(found)
+
+
+def device(ident: int) -> Device | None:
+    """Return a declared device with its node."""
+    return Device.objects.select_related("node").filter(pk=ident, retired=False).first()
+
+
+def node(ident: int) -> Node | None:
+    """Return a node."""
+    return Node.objects.filter(pk=ident).first()
+
+
+def nodes() -> list[Node]:
+    """Return all nodes with their declared devices, by name."""
+    return list(Node.objects.order_by("name").prefetch_related("devices"))
+
+
+def by_key() -> dict[tuple[str, str], Device | Node]:
+    """Return what is declared, keyed by node and pool: a node stands for its RAM."""
+    found: dict[tuple[str, str], Device | Node] = {}
+    for row in nodes():
+        found[row.name, RAM] = row
+        found |= {(row.name, d.uuid): d for d in row.devices.all() if not d.retired}
+    return found
+
+
+def declared(node_name: str, pool: str) -> int | None:
+    """Return the declared bytes of a pool, None where all that is there may be taken."""
+    if pool == RAM:
+        return Node.objects.filter(name=node_name).values_list("ram_declared", flat=True).first()
+    return Device.objects.filter(node__name=node_name, uuid=pool).values_list("declared", flat=True).first()
+
+
+def pool_exists(node_name: str, pool: str) -> bool:
+    """Return whether this node has, or had, such a pool."""
+    if pool == RAM:
+        return Node.objects.filter(name=node_name).exists()
+    return Device.objects.filter(node__name=node_name, uuid=pool).exists()
+
+
+def _device(node: Node, device: Device, now: PoolNow | None, look: Look) -> Tank:
+    total = now.total if now and now.total is not None else None
+    inside = tanks.holders(look.jobs, node.name, device.uuid, now)
+    layers, legend, left = tanks.fill(
+        now, total or device.declared, "vram", inside, knobs=look.knobs, sees_commands=look.sees_commands
+    )
+    state, notes = _state(now, look, measurable=device.measurable)
+    notes += _holds(device) + (["takes exclusive jobs only"] if device.exclusive_only else [])
+    if not device.measurable:
+        left = max(0, device.declared - sum(h.held for h in inside))
+        notes.append("no probe can read it: gated on declared capacity alone")
+    if device.simulated:
+        notes.append("simulated")
+    left = min(left, max(0, device.declared - sum(h.held for h in inside))) if left is not None else None
+    part = device.declared / total * 100 if total and device.declared < total else None
+    if part is not None:
+        notes.append(f"{gib(device.declared, total)} of it declared")
+    return Tank(
+        node=node.name,
+        pool=device.uuid,
+        name=device.name,
+        model=device.model or device.backend,
+        size=tanks.size_of(device.model or device.backend, total or device.declared),
+        exact=f"{total or device.declared:,} bytes",
+        left=gib(left) if state == "" else "closed",
+        left_title=f"{left:,} bytes" if left is not None else "unknown",
+        layers=layers,
+        owners=legend,
+        notes=tuple(notes),
+        state=state,
+        device=device.pk,
+        declared=device.declared,
+        declared_at=part,
+    )
+
+
+def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
+    total = now.total if now else None
+    inside = tanks.holders(look.jobs, node.name, RAM, now)
+    layers, legend, left = tanks.fill(now, total, "ram", inside, knobs=look.knobs, sees_commands=look.sees_commands)
+    state, notes = _state(now, look, measurable=True)
+    notes += _holds(node)
+    if node.ram_pressure:
+        notes.append("memory pressure: nothing starts until use falls below the low mark")
+    if left is not None and node.ram_declared is not None:
+        left = min(left, max(0, node.ram_declared - sum(h.held for h in inside)))
+    if node.ram_declared is not None and (total is None or node.ram_declared < total):
+        notes.append(f"{gib(node.ram_declared, total)} of it declared")
+    return Tank(
+        node=node.name,
+        pool=RAM,
+        name=f"RAM of {node.name}" if many else "RAM",
+        model=node.name,
+        size=tanks.size_of(node.name, total),
+        exact=f"{total:,} bytes" if total else "",
+        left=gib(left) if state == "" else "closed",
+        left_title=f"{left:,} bytes" if left is not None else "unknown",
+        layers=layers,
+        owners=legend,
+        notes=tuple(notes),
+        state=state,
+        declared=node.ram_declared,
+        declared_at=node.ram_declared / total * 100
+        if total and node.ram_declared and node.ram_declared < total
+        else None,
+    )
+
+
+def _state(now: PoolNow | None, look: Look, *, measurable: bool) -> tuple[str, list[str]]:
+    """Return a word for why nothing can start here ("" when the reading is good) and what it means."""
+    if not measurable:
+        return "", []
+    if now is None or (now.read_at is None and now.state == "ok"):
+        return "no reading", ["not read yet: nothing starts here before the first reading"]
+    if now.state != "ok":
+        word = now.state.replace("_", " ")
+        return word, [f"{word}: {now.message or 'nothing new starts here'}"]
+    age = clock.age(now.read_at, now.epoch, look.at)
+    limit = look.knobs.stale_seconds
+    if age is None or age > limit:
+        return "stale", [f"last reading older than {limit:g} s: nothing new starts here"]
+    return "", []
+
+
+def _holds(row: Device | Node) -> list[str]:
+    notes = [wording.held(row.held_by, row.held_until, row.held_why)] if row.held_by else []
+    return [*notes, "draining: running jobs go on, nothing new starts"] if row.draining else notes

@@ -1,0 +1,118 @@
+"""Bounded, careful reads of a job's output: its files are written by strangers' programs."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+STREAMS = ("stdout", "stderr")
+CHUNK = 48 * 1024  # bytes of log in one answer; markup makes it larger
+BLOCK = 64 * 1024  # bytes of a download read at once
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a log. ``start`` and ``end`` are byte offsets of what ``text`` shows, ``size`` the file's."""
+
+    text: str
+    start: int
+    end: int
+    size: int
+    version: str
+
+
+@contextmanager
+def opened(run_dir: str, stream: str) -> Iterator[int | None]:
+    """Yield a descriptor of the log, None where there is none to read.
+
+    The directory is opened first and the name below it never followed when it is a link; what is not a regular file
+    is ignored, and opening it cannot block.
+    """
+    if stream not in STREAMS or not run_dir:
+        yield None
+        return
+    descriptor = _open(run_dir, f"{stream}.log")
+    try:
+        yield descriptor
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def version(run_dir: str, stream: str) -> str:
+    """Return what changes whenever the log does; "" where there is none."""
+    with opened(run_dir, stream) as descriptor:
+        return "" if descriptor is None else _version(os.fstat(descriptor))
+
+
+def read(run_dir: str, stream: str, offset: int | None = None, *, complete: bool = True) -> Piece | None:
+    """Return up to CHUNK bytes from ``offset``, or the last ones for None; None where there is no log.
+
+    No character is cut: bytes of one that began before the stretch are left out, and so is one that is not yet
+    whole at the end of a log that still grows (``complete`` False). What is no UTF-8 shows as replacement marks.
+    """
+    with opened(run_dir, stream) as descriptor:
+        if descriptor is None:
+            return None
+        status = os.fstat(descriptor)
+        size = status.st_size
+        start = max(0, size - CHUNK) if offset is None else min(offset, size)
+        raw = os.pread(descriptor, min(CHUNK, size - start), start)
+    skipped = 0
+    while start and skipped < min(3, len(raw)) and raw[skipped] & 0xC0 == 0x80:
+        skipped += 1
+    raw, start = raw[skipped:], start + skipped
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    at_end = start + len(raw) >= size
+    text = decoder.decode(raw, final=complete and at_end)
+    pending = len(decoder.getstate()[0])
+    return Piece(text, start, start + len(raw) - pending, size, _version(status))
+
+
+def download(run_dir: str, stream: str) -> tuple[int, Iterator[bytes]] | None:
+    """Return the size now and the bytes of the log up to there; None where there is none."""
+    if stream not in STREAMS or not run_dir:
+        return None
+    descriptor = _open(run_dir, f"{stream}.log")
+    if descriptor is None:
+        return None
+    size = os.fstat(descriptor).st_size
+    return size, _blocks(descriptor, size)
+
+
+def _blocks(descriptor: int, size: int) -> Iterator[bytes]:
+    try:
+        at = 0
+        while at < size:
+            block = os.pread(descriptor, min(BLOCK, size - at), at)
+            if not block:
+                return
+            at += len(block)
+            yield block
+    finally:
+        os.close(descriptor)
+
+
+def _open(run_dir: str, name: str) -> int | None:
+    try:
+        directory = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (OSError, ValueError):  # ValueError: a NUL in the path
+        return None
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+    except OSError:
+        return None
+    finally:
+        os.close(directory)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _version(status: os.stat_result) -> str:
+    return f"{status.st_size}-{status.st_mtime_ns}"

@@ -1,0 +1,165 @@
+"""One line per job, for the queue and for lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from calibration.domain.resources import gib
+from calibration.domain.samples import RAM
+from placement.domain.jobs import State
+from placement.models import Job
+from placement.selectors import tanks, verdict, wording
+from placement.selectors.verdict import Plan
+from placement.selectors.wording import listing, mapping, whole
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """A queued job. ``filled`` is the percent of its need that the best place has room for."""
+
+    id: int
+    name: str
+    owner: str
+    mine: bool
+    workers: int
+    chip: str
+    rung: str
+    reason: str
+    code: str
+    since: datetime
+    shortfall: str
+    filled: float | None
+    tone: str
+    plan: Plan | None
+    held: str
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunningRow:
+    """An admitted or running job. ``used`` and ``ram`` read "11.0 of 13.1 GiB"."""
+
+    id: int
+    name: str
+    owner: str
+    mine: bool
+    workers: int
+    chip: str
+    rung: str
+    where: str
+    tone: str
+    used: str
+    exact: str
+    cap: str
+    ram: str
+    filled: float | None
+    state: str
+    since: datetime | None
+    limit: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRow:
+    """A finished job with how it ended."""
+
+    id: int
+    name: str
+    owner: str
+    mine: bool
+    word: str
+    tone: str
+    sentence: str
+    ended: datetime | None
+    took: str
+
+
+def waiting(job: Job, user_id: int) -> WaitingRow:
+    """Return the line of a queued job."""
+    seen = verdict.of(job.decision, job.decided_at)
+    basis = str(mapping(job.estimate).get("basis") or "")
+    return WaitingRow(
+        id=job.pk,
+        name=job.name,
+        owner=job.user.get_username(),
+        mine=job.user_id == user_id,
+        workers=job.workers,
+        chip=wording.rung_class(basis) if basis else "",
+        rung=wording.rung(basis),
+        reason=job.headline or "Waits for the next decision.",
+        code=job.code,
+        since=job.submitted_at,
+        shortfall=seen.shortfall if seen else "",
+        filled=seen.filled if seen else None,
+        tone=tanks.tone(job.pk),
+        plan=seen.plan if seen else None,
+        held=wording.held(job.held_by, job.held_until, job.held_why) if job.held_by else "",
+        priority=job.priority,
+    )
+
+
+def running(job: Job, user_id: int, devices: Mapping[str, str]) -> RunningRow:
+    """Return the line of an admitted or running job; ``devices`` maps UUID to name."""
+    main = job.device if job.device and job.device in mapping(job.charges) else RAM
+    charge = mapping(mapping(job.charges).get(main))
+    used, granted = whole(mapping(job.used).get(main)), whole(charge.get("granted"))
+    cap = whole(charge.get("cap"))
+    aside = mapping(mapping(job.charges).get(RAM)) if main != RAM else {}
+    ram = whole(mapping(job.used).get(RAM))
+    share = min(100.0, round(used / granted * 100)) if used is not None and granted else None
+    return RunningRow(
+        id=job.pk,
+        name=job.name,
+        owner=job.user.get_username(),
+        mine=job.user_id == user_id,
+        workers=job.workers,
+        chip=wording.rung_class(job.basis) if job.basis else "",
+        rung=wording.rung(job.basis),
+        where=devices.get(job.device, job.device) if job.device else f"RAM of {job.node}",
+        tone=tanks.tone(job.pk),
+        used=wording.of(used, granted) if granted is not None else gib(used),
+        exact=f"{used:,} bytes" if used is not None else "not measured",
+        cap=f"cap {gib(cap)}" if cap is not None else "no cap",
+        ram=f"RAM {wording.of(ram, whole(aside.get('granted')))}" if aside else "",
+        filled=share,
+        state=job.state,
+        since=job.started_at or job.admitted_at,
+        limit=f"limit {wording.span(job.time_limit_s)}" if job.time_limit_s else "",
+        words=words(job),
+    )
+
+
+def words(job: Job) -> tuple[str, ...]:
+    """Return what stands beside the state of an unfinished job, as words."""
+    found: list[str] = []
+    if job.state == State.FINISHED:
+        return ()
+    if job.state == State.ADMITTED:
+        found.append("starting")
+    if job.stop_requested_at is not None:
+        found.append("stopping" + (f", asked by {job.stop_by}" if job.stop_by else ""))
+    if job.leader_exit:
+        left = len(listing(job.members))
+        found.append(f"finishing, {left} {'process' if left == 1 else 'processes'} left")
+    if job.unsupervised:
+        found.append("unsupervised: its runner is gone, it is still watched")
+    if job.attempt > 1:
+        found.append(f"start {job.attempt}")
+    return (*found, *(str(flag) for flag in listing(job.flags)))
+
+
+def finished(job: Job, user_id: int) -> FinishedRow:
+    """Return the line of a finished job."""
+    return FinishedRow(
+        id=job.pk,
+        name=job.name,
+        owner=job.user.get_username(),
+        mine=job.user_id == user_id,
+        word=wording.OUTCOMES.get(job.outcome, job.outcome),
+        tone=wording.outcome_tone(job.outcome),
+        sentence=job.sentence,
+        ended=job.ended_at,
+        took=wording.span(job.duration_s),
+    )

@@ -1,0 +1,63 @@
+"""What the submit form offers: workloads, devices, directories used before, and what it pre-selects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from placement.domain.submission import looks_like_gpu
+from placement.models import Device, Job, Node, Workload
+
+DIRECTORIES_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What can be chosen; pairs are (value, label)."""
+
+    workloads: tuple[tuple[str, str], ...]
+    devices: tuple[tuple[str, str], ...]
+    nodes: tuple[tuple[str, str], ...]
+    directories: tuple[str, ...]
+
+
+def choices(user: AbstractBaseUser) -> Choices:
+    """Return what this user's form offers; directories are those of their own jobs, newest first."""
+    devices = Device.objects.filter(retired=False).select_related("node").order_by("node__name", "index")
+    nodes = list(Node.objects.order_by("name").values_list("name", flat=True))
+    many = len(nodes) > 1
+    recent = Job.objects.filter(user_id=user.pk).order_by("-id").values_list("cwd", flat=True)[:200]
+    return Choices(
+        workloads=tuple(
+            (w.name, f"{w.name}: {w.summary}" if w.summary else w.name) for w in Workload.objects.order_by("name")
+        ),
+        devices=tuple((d.uuid, f"{d.name} of {d.node.name}" if many else d.name) for d in devices),
+        nodes=tuple((n, n) for n in nodes) if many else (),
+        directories=tuple(dict.fromkeys(recent))[:DIRECTORIES_SHOWN],
+    )
+
+
+def workload(name: str) -> Workload | None:
+    """Return the workload of this name."""
+    return Workload.objects.filter(name=name).first()
+
+
+def preselect(user: AbstractBaseUser, command: str, workload_name: str) -> tuple[str, str]:
+    """Return "none" or "one", and why: what it used last, else what the command looks like."""
+    if not Device.objects.filter(retired=False).exists():
+        return "none", "no device is declared"
+    if workload_name:
+        last = Job.objects.filter(workload__name=workload_name).order_by("-id").values_list("gpu", flat=True)
+        if used := last.first():
+            return used, f"{workload_name} used {'a' if used == 'one' else 'no'} device last time"
+        found = workload(workload_name)
+        return (found.gpu, f"so {workload_name} says") if found else ("none", "")
+    if not command.strip():
+        return "none", ""
+    last = Job.objects.filter(user_id=user.pk, command=command).order_by("-id").values_list("gpu", flat=True)
+    if used := last.first():
+        return used, f"this command used {'a' if used == 'one' else 'no'} device last time"
+    if looks_like_gpu(command):
+        return "one", "python, torch, CUDA or a model server is in the command"
+    return "none", "nothing in the command points to a device"

@@ -1,0 +1,170 @@
+"""A pool as a tank: who is in it, what will still grow, what is kept back, what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibration.domain.resources import MIB, gib
+from calibration.models import PoolNow
+from placement.domain import reservations
+from placement.domain.knobs import Knobs
+from placement.domain.snapshot import Pool
+from placement.selectors.wording import listing, mapping, whole
+
+TONES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One stretch of the bar. ``x`` and ``width`` in percent of the pool's total."""
+
+    kind: str  # used, growth, external, unknown, kept
+    tone: str
+    x: float
+    width: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One line of the legend. ``href`` "" where there is nothing to open."""
+
+    tone: str
+    text: str
+    title: str = ""
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tank:
+    """One pool as pages show it. ``left`` is a text; ``state`` is a word, "" when all is well."""
+
+    node: str
+    pool: str
+    name: str
+    model: str
+    size: str
+    exact: str
+    left: str
+    left_title: str
+    layers: tuple[Layer, ...]
+    owners: tuple[Owner, ...]
+    notes: tuple[str, ...]
+    state: str = ""
+    device: int | None = None
+    declared: int | None = None
+    declared_at: float | None = None  # percent of the total, None where it is the total
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What a job holds of this pool: bytes; ``used`` None while it is unknown."""
+
+    job: int
+    name: str
+    used: int | None
+    held: int
+    margin: int
+
+
+def tone(job: int) -> str:
+    """Return the colour class that a job keeps everywhere."""
+    return f"o{job % TONES + 1}"
+
+
+def holders(jobs: Iterable[Any], node: str, pool: str, now: PoolNow | None) -> list[Holder]:
+    """Return who holds a charge on the pool, in job order; use comes from the newest reading."""
+    measured = mapping(now.owners) if now else {}
+    found = []
+    for job in jobs:
+        if job.node != node or pool not in mapping(job.charges):
+            continue
+        charge = mapping(job.charges[pool])
+        owner = f"job:{job.pk}"
+        used = whole(measured[owner]) if owner in measured else whole(mapping(job.used).get(pool))
+        found.append(Holder(job.pk, job.name, used, whole(charge.get("held")) or 0, whole(charge.get("margin")) or 0))
+    return sorted(found, key=lambda h: h.job)
+
+
+def kept(kind: str, total: int, margins: Iterable[int], knobs: Knobs) -> int:
+    """Return the bytes held back on a pool, as the gate reckons them."""
+    pool = Pool("", "", kind, "", declared=total, total=total, free=None, used=None)
+    return reservations.kept(pool, margins, 0, knobs).kept
+
+
+def fill(
+    now: PoolNow | None,
+    total: int | None,
+    kind: str,
+    inside: list[Holder],
+    *,
+    knobs: Knobs,
+    sees_commands: bool,
+) -> tuple[tuple[Layer, ...], tuple[Owner, ...], int | None]:
+    """Return the layers, the legend and the bytes left (None where a part of the sum is unknown)."""
+    layers: list[Layer] = []
+    legend: list[Owner] = []
+    at = 0.0
+
+    def put(sort: str, colour: str, amount: int | None, title: str) -> None:
+        nonlocal at
+        if not amount or not total:
+            return
+        width = min(round(amount / total * 200) / 2, 100.0 - at)
+        if width > 0:
+            layers.append(Layer(sort, colour, at, width, title))
+            at += width
+
+    growth = 0
+    for h in inside:
+        more = max(0, h.held - (h.used or 0))
+        growth += more
+        label = f"#{h.job} {h.name}"
+        figure = gib(h.used) if h.used is not None else "not measured"
+        put("used", tone(h.job), h.used, f"{label}: {figure} used")
+        put("growth", tone(h.job), more, f"{label}: {gib(more)} kept for it to grow")
+        text = f"{label} {figure}" + (f" + {gib(more)} growth" if more else "")
+        legend.append(Owner(tone(h.job), text, _exact(h.used), f"/jobs/{h.job}"))
+    if now is not None:
+        put("external", "ext", now.external, f"external: {gib(now.external)}")
+        legend += _outsiders(now, sees_commands)
+        put("unknown", "unk", now.unexplained, f"not explained by any process: {gib(now.unexplained)}")
+    if total is None:
+        return tuple(layers), tuple(legend), None
+    back = kept(kind, total, (h.margin for h in inside), knobs)
+    put("kept", "kept", back, f"{gib(back)} kept back")
+    if now is None or now.free is None:
+        return tuple(layers), tuple(legend), None
+    return tuple(layers), tuple(legend), max(0, now.free - growth - back)
+
+
+def _outsiders(now: PoolNow, sees_commands: bool) -> list[Owner]:
+    """Return one line for each of the largest outsiders; command names of strangers are for operators."""
+    lines = []
+    for row in listing(now.external_who)[:3]:
+        pid, user, name, amount = (*row, None, None, None, None)[:4]
+        whose = f"{user}, pid {pid}" + (f", {name}" if sees_commands and name else "")
+        lines.append(Owner("ext", f"external: {whose} {gib(whole(amount))}", _exact(whole(amount))))
+    if not lines and now.external is None:
+        lines.append(Owner("ext", "external: unknown (the driver names no sizes)"))
+    elif not lines and now.external and now.external >= 64 * MIB:
+        lines.append(Owner("ext", f"external {gib(now.external)}", _exact(now.external)))
+    if now.unexplained and now.unexplained >= 64 * MIB:
+        lines.append(Owner("unk", f"not explained by any process {gib(now.unexplained)}", _exact(now.unexplained)))
+    return lines
+
+
+def _exact(amount: int | None) -> str:
+    return "unknown" if amount is None else f"{amount:,} bytes"
+
+
+def size_of(model: str, total: int | None) -> str:
+    """Return "RTX 4090 · 24.0 GiB", without the parts that are unknown."""
+    return " · ".join(part for part in (model, gib(total) if total else "") if part)
+
+
+def by_pool(rows: Iterable[PoolNow]) -> Mapping[tuple[str, str], PoolNow]:
+    """Return the newest readings keyed by node and pool."""
+    return {(row.node, row.pool): row for row in rows}

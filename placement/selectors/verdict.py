@@ -1,0 +1,277 @@
+"""A stored decision and a stored estimate as rows to show: checks with bars, the ladder rung by rung."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from calibration.domain.resources import gib
+from placement.selectors import wording
+from placement.selectors.wording import listing, mapping, whole
+
+TERMS = ("used", "growth", "kept")  # what a bar of measured room is made of, in this order
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One stretch of a check's bar, in percent."""
+
+    kind: str
+    x: float
+    width: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """One question of the gate. ``need_at`` is where the need ends on the bar, None without a bar."""
+
+    code: str
+    ok: bool
+    sentence: str
+    figures: tuple[tuple[str, str, str], ...] = ()  # name, as people read it, exact
+    shortfall: str = ""
+    total: str = ""  # the sum that made the room, in words
+    bar: tuple[Piece, ...] = ()
+    need_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One candidate. ``line`` is its first objection, "" where all checks passed."""
+
+    label: str
+    device: str
+    checks: tuple[CheckRow, ...]
+    ok: bool
+    line: str
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The predicted start. ``at`` None: ``why_none`` says why it cannot be told."""
+
+    at: datetime | None
+    sure: str
+    waits_for: tuple[int, ...]
+    why_none: str
+    keeps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RungRow:
+    """One rung of one pool's ladder."""
+
+    basis: str
+    word: str
+    chip: str
+    why: str
+    figure: str
+    exact: str
+    margin: str
+    counted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """All rungs of one pool kind, and what the need is."""
+
+    kind: str
+    need: str
+    basis: str
+    rungs: tuple[RungRow, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A whole decision, the leading place first."""
+
+    headline: str
+    code: str
+    whole: tuple[CheckRow, ...]
+    places: tuple[Place, ...]
+    plan: Plan | None
+    shortfall: str = ""
+    filled: float | None = None  # percent of the need that the best place has room for
+
+
+def of(decision: Any, decided_at: datetime | None = None) -> Verdict | None:
+    """Return the rows of a stored decision, None where there is none."""
+    body = mapping(decision)
+    if not body:
+        return None
+    places = tuple(_place(c) for c in listing(body.get("candidates")) if isinstance(c, dict))
+    shortfall, filled = _shortfall(listing(body.get("candidates")))
+    return Verdict(
+        headline=str(body.get("headline") or ""),
+        code=str(body.get("code") or ""),
+        whole=tuple(check(c) for c in listing(body.get("whole")) if isinstance(c, dict)),
+        places=places,
+        plan=_plan(body.get("planned"), decided_at),
+        shortfall=shortfall,
+        filled=filled,
+    )
+
+
+def check(raw: Mapping[str, Any]) -> CheckRow:
+    """Return one stored check as a row; its bar is drawn where its figures make one."""
+    figures = mapping(raw.get("figures"))
+    bar, need_at = _bar(figures)
+    short = whole(raw.get("shortfall")) or 0
+    return CheckRow(
+        code=str(raw.get("code") or ""),
+        ok=bool(raw.get("ok")),
+        sentence=str(raw.get("sentence") or ""),
+        figures=tuple((name.replace("_", " "), *_figure(name, value)) for name, value in figures.items()),
+        shortfall=f"{gib(short)} short" if short else "",
+        total=_sum(figures),
+        bar=bar,
+        need_at=need_at,
+    )
+
+
+def ladders(estimate: Any) -> tuple[Ladder, ...]:
+    """Return the ladder of each pool kind, device first."""
+    pools = mapping(mapping(estimate).get("pools"))
+    order = sorted(pools, key=lambda kind: kind != "vram")
+    return tuple(_ladder(kind, mapping(pools[kind])) for kind in order)
+
+
+def needs(estimate: Any) -> str:
+    """Return "8.2 GiB on a device, 12.4 GiB RAM"; "" where nothing is known."""
+    pools = mapping(mapping(estimate).get("pools"))
+    parts = []
+    for kind, words in (("vram", "on a device"), ("ram", "RAM")):
+        need = whole(mapping(pools.get(kind)).get("need"))
+        if need is not None:
+            parts.append(f"{gib(need)} {words}")
+    return ", ".join(parts)
+
+
+def _place(raw: Mapping[str, Any]) -> Place:
+    rows = tuple(check(c) for c in listing(raw.get("checks")) if isinstance(c, dict))
+    bad = [row for row in rows if not row.ok]
+    label = str(raw.get("label") or raw.get("device") or raw.get("node") or "")
+    line = bad[0].sentence if bad else ""
+    return Place(label, str(raw.get("device") or ""), rows, not bad, line, len(bad))
+
+
+def _plan(raw: Any, decided_at: datetime | None) -> Plan | None:
+    body = mapping(raw)
+    if not body:
+        return None
+    seconds = body.get("in_s")
+    at = None
+    if isinstance(seconds, int | float) and decided_at is not None:
+        try:
+            moment = decided_at + timedelta(seconds=float(seconds))
+            at = moment.replace(second=0, microsecond=0)  # a minute is as exact as a forecast gets
+        except OverflowError:
+            at = None
+    return Plan(
+        at=at,
+        sure=str(body.get("sure") or "guess"),
+        waits_for=tuple(n for n in listing(body.get("waits_for")) if isinstance(n, int)),
+        why_none=str(body.get("why_none") or ""),
+        keeps=bool(body.get("keeps")),
+    )
+
+
+def _shortfall(candidates: Iterable[Any]) -> tuple[str, float | None]:
+    """Return what the leading place lacks, as text and as the filled share of the need."""
+    for place in candidates:
+        room, need = mapping(mapping(place).get("room")), mapping(mapping(place).get("need"))
+        for raw in listing(mapping(place).get("checks")):
+            pool, short = str(mapping(raw).get("pool") or ""), whole(mapping(raw).get("shortfall")) or 0
+            if mapping(raw).get("ok") or not short:
+                continue
+            wanted = whole(need.get(pool))
+            has = whole(room.get(pool))
+            share = None
+            if wanted and has is not None:
+                share = round(min(1.0, max(0, has) / wanted) * 98, 0)
+            return f"{gib(short)} short", share
+        return "", None
+    return "", None
+
+
+def _bar(figures: Mapping[str, Any]) -> tuple[tuple[Piece, ...], float | None]:
+    """Return used, growth and kept as a bar of the total, and where the need would end."""
+    total, need = whole(figures.get("total")), whole(figures.get("need"))
+    free, used = whole(figures.get("free")), whole(figures.get("used"))
+    if used is None and total is not None and free is not None:
+        used = total - free
+    if not total or need is None or used is None:
+        return (), None
+    known = {"used": used, "growth": whole(figures.get("growth")), "kept": whole(figures.get("kept"))}
+    pieces: list[Piece] = []
+    at = 0.0
+    for term in TERMS:
+        amount = known[term]
+        if not amount or amount < 0:
+            continue
+        width = min(round(amount / total * 200) / 2, 100.0 - at)
+        pieces.append(Piece(term, at, width, f"{term}: {gib(amount)}"))
+        at += width
+    return tuple(pieces), min(99.5, at + round(need / total * 200) / 2)
+
+
+def _sum(figures: Mapping[str, Any]) -> str:
+    """Return "24.0 GiB total − 14.9 GiB used − … = 6.1 GiB room" where the figures are such a sum."""
+    room = whole(figures.get("room"))
+    first = next((name for name in ("total", "declared") if whole(figures.get(name)) is not None), "")
+    if room is None or not first:
+        return ""
+    names = ("used", "withheld", "growth", "kept") if first == "total" else ("leased",)
+    amounts = [(name, whole(figures.get(name))) for name in names]
+    if any(amount is None for _, amount in amounts):
+        return ""
+    less = "".join(f" − {gib(amount)} {name}" for name, amount in amounts if amount)
+    return f"{gib(whole(figures[first]))} {first}{less} = {'−' if room < 0 else ''}{gib(abs(room))} room"
+
+
+def _figure(name: str, value: Any) -> tuple[str, str]:
+    """Return a figure as people read it and exactly; names that end in a unit of time are seconds."""
+    if value is None:
+        return "unknown", ""
+    if isinstance(value, bool | str):
+        return str(value), ""
+    if name.endswith(("_s", "age", "seconds")):
+        return wording.span(float(value)) or "0 s", f"{value} s"
+    if isinstance(value, float):
+        return (f"{value * 100:.1f} %", "") if 0 <= value <= 1 else (f"{value:g}", "")
+    if abs(value) < 2**16:
+        return str(value), ""
+    return gib(value), f"{value:,} bytes"
+
+
+def _ladder(kind: str, pool: Mapping[str, Any]) -> Ladder:
+    rows = []
+    for raw in listing(pool.get("rungs")):
+        rung = mapping(raw)
+        basis, amount = str(rung.get("basis") or ""), whole(rung.get("bytes"))
+        margin = whole(rung.get("margin"))
+        rows.append(
+            RungRow(
+                basis=basis,
+                word=wording.rung(basis),
+                chip=wording.rung_class(basis),
+                why=str(rung.get("why") or "") or ("not needed" if basis == "cold_start" else "no number"),
+                figure=gib(amount) if amount is not None else "–",
+                exact=f"{amount:,} bytes" if amount is not None else "no number",
+                margin=f"margin {gib(margin)}" if margin else "",
+                counted=bool(rung.get("counted")),
+            )
+        )
+    need = whole(pool.get("need"))
+    return Ladder(
+        kind="Device memory" if kind == "vram" else "RAM",
+        need=gib(need) if need is not None else "nothing known",
+        basis=str(pool.get("basis") or ""),
+        rungs=tuple(rows),
+        notes=tuple(str(n) for n in listing(pool.get("notes"))),
+    )

@@ -1,0 +1,148 @@
+"""The whole queue as JSON: own fields in bytes, and the names that people who migrate know, in MiB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.utils import timezone
+
+from calibration import clock
+from calibration.domain.resources import MIB, total
+from calibration.domain.samples import RAM
+from calibration.models import PoolNow
+from placement.domain.jobs import State
+from placement.models import Cycle, Job, Role
+from placement.selectors import access, devices
+from placement.selectors.wording import mapping, whole
+
+KINDS = ("vram", "ram")
+
+
+def queue(user: AbstractBaseUser) -> dict[str, Any]:
+    """Return pools, running and queued jobs with every reason, and the sums per kind of memory."""
+    active = devices.active_jobs()
+    waiting = Job.objects.filter(state=State.QUEUED).select_related("user").defer("environment")
+    pools = list(PoolNow.objects.order_by("node", "pool"))
+    at = clock.now()
+    cycle = Cycle.objects.filter(pk=1).first()
+    return {
+        "at": timezone.now(),
+        "held": _hold(cycle) if cycle else None,
+        "pools": [_pool(p, at, access.at_least(user, Role.OPERATOR)) for p in pools],
+        "running": [_running(job) for job in active],
+        "queued": [_queued(job) for job in waiting.order_by("-priority", "id")],
+        "measured_free_mb": {k: mib(total(p.free for p in pools if p.kind == k)) for k in KINDS},
+        "pending_reservation_mb": {k: mib(_growth(active, k)) for k in KINDS},
+        "attribution": {
+            "sampled_at": timezone.now(),
+            "resources": {k: _attribution([p for p in pools if p.kind == k], active) for k in KINDS},
+        },
+    }
+
+
+def mib(amount: int | None) -> int | None:
+    """Return whole MiB, truncated; None stays None."""
+    return None if amount is None else amount // MIB
+
+
+def _pool(row: PoolNow, at: float, sees_commands: bool) -> dict[str, Any]:
+    who = [
+        {"pid": w[0], "user": w[1], "bytes": w[3], **({"name": w[2]} if sees_commands else {})}
+        for w in row.external_who
+        if isinstance(w, list) and len(w) == 4
+    ]
+    age = clock.age(row.read_at, row.epoch, at)
+    return {
+        "node": row.node,
+        "pool": row.pool,
+        "kind": row.kind,
+        "name": row.name,
+        "state": row.state,
+        "message": row.message,
+        "simulated": row.simulated,
+        "total": row.total,
+        "free": row.free,
+        "used": row.used,
+        "reserved": row.reserved,
+        "external": row.external,
+        "external_who": who,
+        "unexplained": row.unexplained,
+        "owners": row.owners,
+        "age_s": None if age is None or age == float("inf") else round(age, 3),
+    }
+
+
+def _running(job: Job) -> dict[str, Any]:
+    return {
+        **_common(job),
+        "state": job.state,
+        "node": job.node,
+        "device": job.device or None,
+        "started_at": job.started_at,
+        "charges": job.charges,
+        "used": job.used,
+        "cancel_requested": job.stop_requested_at is not None,
+        "admit_basis": job.basis,
+        "admit_charges": {k: mib(_of_kind(job, k, "at_start")) for k in KINDS},
+    }
+
+
+def _queued(job: Job) -> dict[str, Any]:
+    decision = {**job.decision, "since": job.decided_at} if job.decision else None
+    return {
+        **_common(job),
+        "priority": job.priority,
+        "submitted_at": job.submitted_at,
+        "estimate": job.estimate,
+        "headline": job.headline,
+        "code": job.code or None,
+        "decision": decision,
+        "held": _hold(job),
+    }
+
+
+def _common(job: Job) -> dict[str, Any]:
+    return {"id": job.pk, "name": job.name, "user": job.user.get_username(), "workers": job.workers}
+
+
+def _hold(row: Cycle | Job) -> dict[str, Any] | None:
+    if not row.held_by:
+        return None
+    return {"by": row.held_by, "since": row.held_at, "until": row.held_until, "why": row.held_why}
+
+
+def _of_kind(job: Job, kind: str, name: str) -> int | None:
+    """Return a figure of the job's charges of one kind of memory; 0 where it holds none, None where unknown."""
+    charges = mapping(job.charges)
+    return total(whole(mapping(charges[p]).get(name)) for p in charges if (p == RAM) == (kind == "ram"))
+
+
+def _growth(jobs: Iterable[Job], kind: str) -> int:
+    """Return what running jobs are still expected to take; what is not measured counts as not taken yet."""
+    growth = 0
+    for job in jobs:
+        for pool, charge in mapping(job.charges).items():
+            if (pool == RAM) == (kind == "ram"):
+                used = whole(mapping(job.used).get(pool)) or 0
+                growth += max(0, (whole(mapping(charge).get("held")) or 0) - used)
+    return growth
+
+
+def _attribution(pools: list[PoolNow], jobs: list[Job]) -> dict[str, Any]:
+    used = total(p.used for p in pools)
+    external = total(p.external for p in pools)
+    per_job: dict[str, int | None] = {}
+    for job in jobs:
+        owner = f"job:{job.pk}"
+        parts = [whole(p.owners[owner]) for p in pools if owner in mapping(p.owners)]
+        per_job[str(job.pk)] = mib(total(parts))
+    attributed = total(whole(amount) for p in pools for amount in mapping(p.owners).values())
+    return {
+        "used_total_mb": mib(used),
+        "attributed_mb": mib(attributed),
+        "external_mb": mib(external),
+        "shared_mb": {},
+        "jobs_mb": per_job,
+    }

@@ -1,0 +1,126 @@
+"""Words for codes: one table each, so that every page says the same thing the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from calibration.domain.resources import gib
+
+RUNGS = {
+    "measured": "measured",
+    "fitted": "fitted",
+    "scaled": "scaled",
+    "edited": "edited",
+    "similar": "similar",
+    "hint": "hint",
+    "declared": "declared",
+    "cold_start": "cold start",
+    "pinned": "pinned",
+}
+RUNG_HELP = {
+    "measured": "runs with these parameters were watched",
+    "fitted": "a line through several worker counts",
+    "scaled": "one worker count, scaled, or a settled run of this kind that still goes on",
+    "edited": "the last known need, from before the sources changed",
+    "similar": "the largest run of this script with any arguments",
+    "hint": "the author's preset",
+    "declared": "what the submitter said",
+    "cold_start": "nothing is known yet",
+    "pinned": "a number that an operator set",
+}
+OUTCOMES = {
+    "completed": "completed",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "timed_out": "timed out",
+    "cap_exceeded": "over its cap",
+    "out_of_memory": "out of memory",
+    "start_failed": "could not start",
+    "lost": "lost",
+}
+OUTCOME_TONES = {"completed": "ok", "cancelled": "quiet"}
+CODES = {
+    "infeasible": "could never start on this hardware",
+    "held": "held by a person",
+    "draining": "draining",
+    "node_stale": "the node is not answering",
+    "node_no_work": "the node takes no work",
+    "disk_low": "disk space is low",
+    "process_limit": "process limit",
+    "job_held": "this job is held",
+    "no_account": "no account to run as",
+    "no_reading": "never read yet",
+    "stale_reading": "reading too old",
+    "device_lost": "device lost",
+    "ram_pressure": "memory pressure",
+    "exclusive_job": "wants to be alone",
+    "exclusive_device": "taken alone",
+    "cold_start": "an unknown job settles there",
+    "cold_start_room": "room for an unknown job",
+    "booked": "declared capacity",
+    "no_room": "measured room",
+    "set_aside": "kept for an older job",
+}
+
+
+def rung(basis: str) -> str:
+    """Return the rung as people read it."""
+    return RUNGS.get(basis, basis.replace("_", " "))
+
+
+def rung_class(basis: str) -> str:
+    """Return the chip's class: trust has a shape, from solid to dashed."""
+    return f"rung-{basis.replace('_', '-')}" if basis in RUNGS else "rung-hint"
+
+
+def outcome_tone(outcome: str) -> str:
+    """Return "ok", "quiet" or "stop"."""
+    return OUTCOME_TONES.get(outcome, "stop")
+
+
+def of(part: int | None, whole: int | None) -> str:
+    """Return "11.0 of 13.1 GiB"; the unit is written once where both share it."""
+    if part is not None and whole is not None:
+        left, right = gib(part, whole), gib(whole, part)
+        if left.split(" ")[-1] == right.split(" ")[-1]:
+            left = left.rsplit(" ", 1)[0]
+        return f"{left} of {right}"
+    return f"{gib(part)} of {gib(whole)}"
+
+
+def span(seconds: float | None) -> str:
+    """Return a duration in at most two units: "40 s", "4 min", "1 h 20 min", "2 d 3 h"; "" for None."""
+    if seconds is None:
+        return ""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    hours, minutes = whole // 3600, whole % 3600 // 60
+    if hours < 24:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = hours // 24, hours % 24
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def held(who: str, until: datetime | None, why: str) -> str:
+    """Return "held by ada until 14:30: reboot" without its time (pages show the time themselves)."""
+    return f"held by {who}" + (f": {why}" if why else "")
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return a JSON value as a mapping; what is not one counts as empty (an old row must still show)."""
+    return value if isinstance(value, dict) else {}
+
+
+def listing(value: Any) -> list[Any]:
+    """Return a JSON value as a list; what is not one counts as empty."""
+    return value if isinstance(value, list) else []
+
+
+def whole(value: Any) -> int | None:
+    """Return a JSON value as bytes; None for everything that is no whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,80 @@
+"""What templates need beyond Django: amounts, times that the browser localises, bars without inline style."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.template import Context, Library
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from calibration.domain.resources import gib as in_gib
+from placement.models import Role
+from placement.selectors import access, wording
+
+register = Library()
+
+
+@register.filter
+def gib(amount: int | None) -> SafeString:
+    """Return the amount with its exact bytes on hover."""
+    if amount is None:
+        return format_html("<span>unknown</span>")
+    return format_html('<span title="{} bytes">{}</span>', f"{amount:,}", in_gib(amount))
+
+
+@register.simple_tag
+def moment(at: datetime | None, form: str = "short") -> SafeString:
+    """Return a time that the browser shows in its own zone; until then, and without scripts, the server's."""
+    if at is None:
+        return format_html("–")
+    local = timezone.localtime(at)
+    text = local.strftime("%Y-%m-%d %H:%M:%S" if form == "long" else "%H:%M")
+    return format_html(
+        '<time datetime="{}" data-form="{}" title="{}">{}</time>',
+        at.isoformat(timespec="seconds"),
+        form,
+        local.strftime("%Y-%m-%d %H:%M:%S %Z"),
+        text,
+    )
+
+
+@register.simple_tag
+def since(at: datetime | None) -> SafeString:
+    """Return how long ago that was; the browser keeps it current."""
+    if at is None:
+        return format_html("–")
+    span = wording.span((timezone.now() - at).total_seconds())
+    return format_html(
+        '<time datetime="{}" data-form="since" title="{}">{}</time>',
+        at.isoformat(timespec="seconds"),
+        timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S %Z"),
+        span,
+    )
+
+
+@register.filter
+def code_words(code: str) -> str:
+    """Return a gate code as people read it."""
+    return wording.CODES.get(code, code.replace("_", " "))
+
+
+@register.filter
+def rung_help(basis: str) -> str:
+    """Return what a rung stands on."""
+    return wording.RUNG_HELP.get(basis, "")
+
+
+@register.filter
+def percent(share: float) -> str:
+    """Return a percentage for an SVG attribute, with a point whatever the language."""
+    return f"{share:.2f}%"
+
+
+@register.simple_tag(takes_context=True)
+def may(context: Context, role: str) -> bool:
+    """Return whether whoever looks has this role or a stronger one; False where nobody is known."""
+    request = context.get("request")
+    user = getattr(request, "user", None)
+    return user is not None and access.at_least(user, Role(role))

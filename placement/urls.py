@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from placement.api import jobs as api_jobs
+from placement.api import queue as api_queue
+from placement.api import shape
+from placement.views import devices, job, lists, log, login, people, queue, submit
+
+# Ways in and out.
+access_urls = [
+    path("login", login.login, name="login"),
+    path("login/link/<str:token>", login.link, name="login-link"),
+    path("logout", login.logout, name="logout"),
+]
+
+# The queue and its live part.
+queue_urls = [
+    path("", queue.page, name="queue"),
+    path("fragments/queue", queue.fragment, name="queue-fragment"),
+    path("queue/hold", queue.hold, name="queue-hold"),
+    path("queue/release", queue.release, name="queue-release"),
+]
+
+# Submit a run.
+submit_urls = [
+    path("submit", submit.page, name="submit"),
+    path("submit/estimate", submit.estimate, name="submit-estimate"),
+    path("submit/workload", submit.workload_fields, name="submit-workload"),
+]
+
+# Jobs, one and all.
+job_urls = [
+    path("jobs/", lists.jobs, name="jobs"),
+    path("jobs/at", job.at, name="job-at"),
+    path("jobs/<int:job_id>", job.page, name="job"),
+    path("jobs/<int:job_id>/fragment", job.fragment, name="job-fragment"),
+    path("jobs/<int:job_id>/log", log.fragment, name="job-log"),
+    path("jobs/<int:job_id>/log/<str:stream>.log", log.raw, name="job-log-raw"),
+    path("jobs/<int:job_id>/cancel", job.cancel, name="job-cancel"),
+    path("jobs/<int:job_id>/retry", job.retry, name="job-retry"),
+    path("jobs/<int:job_id>/hold", job.hold, name="job-hold"),
+    path("jobs/<int:job_id>/release", job.release, name="job-release"),
+]
+
+# Devices: charts and declarations.
+device_urls = [
+    path("devices", devices.page, name="devices"),
+    path("fragments/pools", devices.table, name="pools-fragment"),
+    path("devices/<str:node>/<str:pool>/series", devices.series, name="device-series"),
+    path("declarations/<str:kind>/<int:ident>/preview", devices.preview, name="declaration-preview"),
+    path("declarations/<str:kind>/<int:ident>/edit", devices.edit, name="declaration-edit"),
+    path("declarations/<str:kind>/<int:ident>/hold", devices.hold, name="declaration-hold"),
+    path("declarations/<str:kind>/<int:ident>/release", devices.release, name="declaration-release"),
+    path("declarations/<str:kind>/<int:ident>/drain", devices.drain, name="declaration-drain"),
+]
+
+# For admins.
+people_urls = [
+    path("people", people.page, name="people"),
+    path("people/add", people.add, name="people-add"),
+    path("people/<int:user_id>/edit", people.edit, name="people-edit"),
+    path("people/<int:user_id>/link", people.link, name="people-link"),
+    path("audit", people.audit, name="audit"),
+]
+
+# JSON.
+api_urls = [
+    path("api/v1/queue", api_queue.queue, name="api-queue"),
+    path("api/v1/jobs", api_jobs.submit, name="api-submit"),
+    path("api/v1/jobs/<int:job_id>", api_jobs.look, name="api-job"),
+    path("api/v1/jobs/<int:job_id>/cancel", api_jobs.cancel, name="api-cancel"),
+    path("api/v1/estimate", api_jobs.estimate, name="api-estimate"),
+    path("api/", shape.nowhere),
+    path("api/<path:rest>", shape.nowhere),
+]
+
+urlpatterns = [
+    *access_urls,
+    *queue_urls,
+    *submit_urls,
+    *job_urls,
+    *device_urls,
+    *people_urls,
+    *api_urls,
+]

@@ -1,0 +1,118 @@
+"""One job: what is with it, why, what it stands on, and what may be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django_htmx.http import HttpResponseStopPolling
+
+from placement.domain.errors import Refused, UnreadableSecret
+from placement.models import Job, Role
+from placement.selectors import access, job, logs
+from placement.services import jobs, secrets
+from placement.views import wake
+from placement.views.door import done, door
+from placement.views.log import panel
+
+
+@door()
+def page(request: HttpRequest, job_id: int) -> HttpResponse:
+    """Show a job."""
+    row = found(job_id)
+    context: dict[str, Any] = _context(request, row)
+    context["private"] = job.private(request.user, row)
+    if context["private"]:
+        context["variables"] = _variables(row)
+        context["log"] = panel(row, request.GET.get("stream") or logs.STREAMS[0])
+    return render(request, "placement/job.html", context)
+
+
+@door()
+def fragment(request: HttpRequest, job_id: int) -> HttpResponse:
+    """Return the live part, 204 when the page shows it already; a finished job is the last answer."""
+    context = _context(request, found(job_id))
+    if request.GET.get("v") == context["version"] and not context["page"].finished:
+        return HttpResponse(status=204)
+    response = render(request, "placement/_job.html", context)
+    return HttpResponseStopPolling(response.content) if context["page"].finished else response
+
+
+@door(Role.SUBMITTER, ("POST",))
+def cancel(request: HttpRequest, job_id: int) -> HttpResponse:
+    """Stop a job, or take it from the queue."""
+    return _change(request, job_id, lambda: jobs.cancel(request.user, job_id))
+
+
+@door(Role.SUBMITTER, ("POST",))
+def retry(request: HttpRequest, job_id: int) -> HttpResponse:
+    """Submit a finished job again."""
+    try:
+        again = jobs.retry(request.user, job_id)
+    except Refused as error:
+        return _change(request, job_id, _raising(error))
+    wake.soon()
+    return done(request, f"/jobs/{again.pk}", lambda: f"#{again.pk} repeats #{job_id}.")
+
+
+@door(Role.SUBMITTER, ("POST",))
+def hold(request: HttpRequest, job_id: int) -> HttpResponse:
+    """Keep a waiting job from starting."""
+    why = request.POST.get("why", "")[:200]
+    return _change(request, job_id, lambda: jobs.hold(request.user, job_id, why), f"#{job_id} is held.")
+
+
+@door(Role.SUBMITTER, ("POST",))
+def release(request: HttpRequest, job_id: int) -> HttpResponse:
+    """Let a held job start again."""
+    return _change(request, job_id, lambda: jobs.release(request.user, job_id), f"#{job_id} is released.")
+
+
+@door()
+def at(request: HttpRequest) -> HttpResponse:
+    """Go to the job whose number was typed."""
+    text = request.GET.get("id", "").strip().lstrip("#")
+    if not text.isascii() or not text.isdecimal() or len(text) > 12:
+        raise Http404("There is no such job number.")
+    return redirect("job", int(text))
+
+
+def found(job_id: int) -> Job:
+    """Return the job or end with 404."""
+    row = job.find(job_id) if job_id < 2**63 else None
+    if row is None:
+        raise Http404(f"There is no job #{job_id}.")
+    return row
+
+
+def _change(request: HttpRequest, job_id: int, act: Callable[[], Any], said: str = "") -> HttpResponse:
+    def and_wake() -> Any:
+        answer = act()
+        wake.soon()
+        return answer
+
+    return done(request, f"/jobs/{job_id}", and_wake, said)
+
+
+def _raising(error: Exception) -> Callable[[], Any]:
+    def act() -> Any:
+        raise error
+
+    return act
+
+
+def _context(request: HttpRequest, row: Job) -> dict[str, Any]:
+    shown = job.page(request.user, row)
+    return {"page": shown, "version": shown.version, "sees_log": access.sees_private(request.user, row)}
+
+
+def _variables(row: Job) -> list[str]:
+    """Return the names of the submission's own variables; values are shown to nobody."""
+    if not row.environment:
+        return []
+    try:
+        return sorted(secrets.unseal(bytes(row.environment)))
+    except UnreadableSecret:
+        return ["(cannot be opened with the key at hand)"]

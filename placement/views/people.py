@@ -1,0 +1,91 @@
+"""People, for admins: roles, Unix accounts, new users; and who changed what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from placement.domain.errors import Refused
+from placement.forms import PersonForm
+from placement.models import Role
+from placement.selectors import lists
+from placement.services import accounts, members
+from placement.views import wake
+from placement.views.door import done, door
+from placement.views.lists import before
+
+
+@door(Role.ADMIN)
+def page(request: HttpRequest) -> HttpResponse:
+    """Show everybody."""
+    return _show(request)
+
+
+@door(Role.ADMIN, ("POST",))
+def add(request: HttpRequest) -> HttpResponse:
+    """Make a user and show their first login link, once."""
+    name, role = request.POST.get("name", ""), request.POST.get("role", "")
+    try:
+        user, token = members.add_user(request.user, name, role)
+    except Refused as error:
+        messages.error(request, error.sentence)
+        return redirect("people")
+    return _show(request, user, token)
+
+
+@door(Role.ADMIN, ("POST",))
+def link(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Show a new one-time login link for somebody."""
+    user = _found(user_id)
+    return _show(request, user, members.make_link(user))
+
+
+@door(Role.ADMIN, ("POST",))
+def edit(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Change somebody's role and account."""
+    user, form = _found(user_id), PersonForm(request.POST)
+
+    def act() -> str:
+        if not form.is_valid():
+            raise Refused("Role and account could not be read; choose a role and an account of this machine.")
+        data = form.cleaned_data
+        member = getattr(user, "member", None)
+        if member is None or data["role"] != member.role or user.is_superuser:
+            members.set_role(request.user, user, data["role"])
+        if data["account"] != (member.account if member else ""):
+            members.set_account(request.user, user, data["account"], root=data["root"])
+        wake.soon()
+        return f"{user.get_username()} is saved."
+
+    return done(request, "people", act)
+
+
+@door(Role.ADMIN)
+def audit(request: HttpRequest) -> HttpResponse:
+    """Show who changed what."""
+    entries, after = lists.audit(before(request))
+    return render(request, "placement/audit.html", {"entries": entries, "after": after})
+
+
+def _found(user_id: int) -> Any:
+    user = lists.person(user_id) if user_id < 2**63 else None
+    if user is None:
+        raise Http404("There is no such user.")
+    return user
+
+
+def _show(request: HttpRequest, user: Any = None, token: str = "") -> HttpResponse:
+    context: dict[str, Any] = {
+        "people": lists.people(),
+        "roles": [role.value for role in Role],
+        "notice": accounts.trust_notice(),
+        "mapping": accounts.worker_is_root(),
+    }
+    if token:
+        context["new_user"] = user
+        context["new_link"] = request.build_absolute_uri(reverse("login-link", args=[token]))
+    return render(request, "placement/people.html", context)
