@@ -28,9 +28,7 @@ def database_place(**_: Any) -> list[CheckMessage]:
     kind = premises.network_kind(path.parent) if path else ""
     if not kind:
         return []
-    hint = (
-        "Set TIDEGATE_DATA to a directory on a local disk, or TIDEGATE_DATABASE_URL to a PostgreSQL server."
-    )
+    hint = "Set TIDEGATE_DATA to a directory on a local disk, or TIDEGATE_DATABASE_URL to a PostgreSQL server."
     return [Error(f"{path} lies on a network file system ({kind}).", hint=hint, id="tidegate.E002")]
 
 

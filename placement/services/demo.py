@@ -58,8 +58,8 @@ def submit(user: Any, *, simulated: bool) -> tuple[list[Job], list[str]]:
         ("sweep over 10 trials", "example-sweep", {}, "none", "no"),
         ("evaluate, second seed", "example-evaluate", {"seed": "2"}, gpu, "no"),
         ("evaluate, third seed", "example-evaluate", {"seed": "3"}, gpu, "no"),
-        ("train, width 1536, alone", "example-train", {"width": "1536", "seconds": "60"}, gpu, alone),
-        ("train, width 1280, alone", "example-train", {"width": "1280", "seconds": "60"}, gpu, alone),
+        ("train, width 1152, alone", "example-train", {"width": "1152", "seconds": "90"}, gpu, alone),
+        ("train, width 1088, alone", "example-train", {"width": "1088", "seconds": "60"}, gpu, alone),
         ("evaluate, fourth seed", "example-evaluate", {"seed": "4"}, gpu, "no"),
     ]
     made, refused = [], []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, When
 
 from placement.domain.errors import Refused
 from placement.domain.jobs import ACTIVE, State
@@ -22,7 +22,8 @@ _OVER = (Phase.EXITED, Phase.LOST, Phase.NEW)
 
 def unfinished() -> QuerySet[Job]:
     """Return every job that waits or runs, the waiting ones first so that none of them takes freed room."""
-    return Job.objects.exclude(state=State.FINISHED).order_by("-state", "pk")
+    waits = Case(When(state=State.QUEUED, then=0), default=1)
+    return Job.objects.exclude(state=State.FINISHED).order_by(waits, "pk")
 
 
 def stop(user: Any, jobs: QuerySet[Job], *, wait_s: float, say: Callable[[str], None]) -> int:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.utils import timezone
 
 from calibration.domain.samples import RAM, PoolSample, PoolState, Reading
@@ -245,3 +247,31 @@ def test_operators_hold_and_only_admins_declare(gpu0: Device, oscar: User) -> No
             attempt(bob, "queue", None)
     with pytest.raises(NotYours):
         nodes.drain(bob, "device", gpu0.pk, True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_who_change_holds_while_the_machine_is_looked_at_never_meet_a_lock() -> None:
+    nodes.discover("atlas", reading(card("GPU-a", 0)))
+    device, oscar = Device.objects.get(), user("oscar", "operator")
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(5):
+                if number % 2:
+                    nodes.hold(oscar, "device", device.pk, why=f"{number}/{turn}")
+                else:
+                    nodes.discover("atlas", reading(card("GPU-a", number * 5 + turn)))
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert AuditEntry.objects.filter(action="hold").count() == 20
