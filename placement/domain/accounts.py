@@ -46,9 +46,7 @@ def runs_as(person: Person, *, worker_is_root: bool, found: Account | None) -> R
         return RunsAs(account=found)
     if person.is_admin:
         return RunsAs()
-    return RunsAs(
-        sentence=f"no Unix account is mapped for {person.name}; an admin sets one on the People page"
-    )
+    return RunsAs(sentence=f"no Unix account is mapped for {person.name}; an admin sets one on the People page")
 
 
 def trust_notice(worker: str, *, worker_is_root: bool, people: Sequence[Person]) -> str:

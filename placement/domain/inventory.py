@@ -68,9 +68,7 @@ def changes(node: str, known: Sequence[Known], found: Sequence[PoolSample]) -> l
             result.append(change)
     for device in known:
         if device.node == node and device.simulated and not device.retired and device.uuid not in here:
-            result.append(
-                Change(device.uuid, {"retired": True}, f"{device.name} is no longer simulated here.")
-            )
+            result.append(Change(device.uuid, {"retired": True}, f"{device.name} is no longer simulated here."))
     return result
 
 
