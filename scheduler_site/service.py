@@ -55,6 +55,8 @@ def up(options: Options) -> int:
     except Refusal as refusal:
         _say(str(refusal))
         return REFUSED
+    finally:
+        lock.release()
 
 
 def _run(options: Options, lock: UpLock) -> int:

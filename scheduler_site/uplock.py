@@ -42,6 +42,12 @@ class UpLock:
         self._file = file
         return True
 
+    def release(self) -> None:
+        """Give the lock back; the kernel does the same when the process ends."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def describe(self, holder: Holder) -> None:
         """Write who we are for others to read; the lock must be ours."""
         assert self._file is not None

@@ -1,0 +1,151 @@
+"""`test` and `lint`: every check that can run here, and an honest list of what could not.
+
+Exit codes: 0 all ran and passed, 1 something failed, 3 all that ran passed but not everything could run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+INCOMPLETE = 3
+
+# What tests need beyond Python packages: a program that shows it is there, and Debian's package for it.
+PROGRAMS = {
+    "redis-server": "redis-server",
+    "initdb": "postgresql",
+    "psql": "postgresql",
+    "chromium": "chromium",
+    "cc": "build-essential",
+}
+# Where `check --deploy` looks: a service behind a TLS proxy.
+PRODUCTION = {
+    "TIDEGATE_HTTPS": "1",
+    "TIDEGATE_DEBUG": "0",
+    "TIDEGATE_ALLOWED_HOSTS": "tidegate.example.org",
+    "TIDEGATE_SECRET_KEY": "check-deploy-wants-a-long-key-of-many-different-signs-0123456789",
+}
+
+
+def main(command: str, arguments: Sequence[str]) -> int:
+    """Run the checks that execute nothing, and for `test` all tests; return the exit code."""
+    # An own directory, so that no check touches the data of a service that runs from this checkout.
+    os.environ["TIDEGATE_DATA"] = os.environ.get("TIDEGATE_TEST_DATA") or str(_scratch())
+    try:
+        if command == "lint":
+            return 1 if _lint() else 0
+        return _test(list(arguments))
+    finally:
+        shutil.rmtree(os.environ["TIDEGATE_DATA"], ignore_errors=True)
+
+
+def _test(arguments: list[str]) -> int:
+    everything = "--all" in arguments
+    arguments = [argument for argument in arguments if argument != "--all"]
+    marks = [] if everything else ["-m", "not slow"]
+    missing = _programs()
+    failed = []
+    if arguments:
+        # Somebody works on something: run just that.
+        failed += _run("tests", [*_PYTEST, *marks, *arguments])
+    else:
+        failed += _lint()
+        failed += _run("unit tests", [*_PYTEST, *marks, "-p", "no:django", "-n", "2", "tests/unit"])
+        if (REPOSITORY / "tests/integration").is_dir():
+            failed += _run("integration tests", [*_PYTEST, *marks, "-n", "2", "tests/integration"])
+        # Real processes disturb each other's timing, so one after another.
+        failed += _run("acceptance tests", [*_PYTEST, *marks, "tests/acceptance"])
+    if failed:
+        print(f"\nFailed: {', '.join(failed)}.")
+        return 1
+    if missing and not arguments:
+        print("\nPassed, but this machine could not run everything:")
+        for sentence in missing:
+            print(f"  {sentence}")
+        return INCOMPLETE
+    print("\nEverything passed." if everything or arguments else "\nEverything passed (--all adds the slow tests).")
+    return 0
+
+
+_PYTEST = (sys.executable, "-m", "pytest", "-q")
+
+
+def _lint() -> list[str]:
+    """Return the names of the checks that failed."""
+    python = sys.executable
+    tool = str(Path(python).parent) + "/"
+    pure = [
+        name
+        for name in ("calibration/domain", "placement/domain", "placement/runner", "placement/client")
+        if (REPOSITORY / name).is_dir()
+    ]
+    templates = sorted(str(path.relative_to(REPOSITORY)) for path in REPOSITORY.glob("templates/**/*.html"))
+    failed = _run("ruff check", [tool + "ruff", "check", "--quiet", "--no-cache", "."])
+    failed += _run("ruff format", [tool + "ruff", "format", "--check", "--quiet", "--no-cache", "."])
+    failed += _run("mypy", [python, "-m", "mypy", "--cache-dir", "/dev/null", *pure])
+    failed += _run("import rules", [tool + "lint-imports", "--no-cache"])
+    failed += _run("module sizes", [python, "-m", "tests.sizes"])
+    if templates:
+        failed += _run("djade", [tool + "djade", "--check", "--target-version", "5.2", *templates])
+        failed += _run("djlint", [tool + "djlint", "--lint", "--quiet", *templates])
+    failed += _run("migrations", [python, "manage.py", "makemigrations", "--check", "--dry-run"])
+    production = [python, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+    failed += _run("settings for production", production, PRODUCTION)
+    return failed
+
+
+def _run(name: str, command: Sequence[str], more: dict[str, str] | None = None) -> list[str]:
+    print(f"== {name}", flush=True)
+    begun = time.monotonic()
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), **(more or {})}
+    environment.pop("DJANGO_SETTINGS_MODULE", None)
+    if "pytest" in command:
+        environment.pop("TIDEGATE_DATA", None)
+    code = subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode
+    if code:
+        print(f"== {name}: FAILED (exit {code}) after {time.monotonic() - begun:.1f} s", flush=True)
+    return [name] if code else []
+
+
+def _scratch() -> Path:
+    import tempfile
+
+    return Path(tempfile.mkdtemp(prefix="tidegate-check-"))
+
+
+def _has(program: str) -> bool:
+    if program == "initdb":
+        return bool(shutil.which("initdb") or list(Path("/usr/lib/postgresql").glob("*/bin/initdb")))
+    return shutil.which(program) is not None
+
+
+def _programs() -> list[str]:
+    """Install missing programs as root on Debian; return a sentence for each thing that cannot be tested."""
+    lacking = [program for program in PROGRAMS if not _has(program)]
+    root = os.geteuid() == 0
+    if lacking and root and shutil.which("apt-get"):
+        packages = sorted({PROGRAMS[program] for program in lacking})
+        print(f"Installing {', '.join(packages)}", flush=True)
+        _apt(packages)
+        lacking = [program for program in PROGRAMS if not _has(program)]
+    sentences = [f"{program} is not installed (Debian: {PROGRAMS[program]})" for program in lacking]
+    if not root:
+        sentences.append("not root: jobs under other people's accounts, and nothing else, need it")
+    return sentences
+
+
+def _apt(packages: Sequence[str]) -> None:
+    # PostgreSQL's package would start a cluster of its own; the tests make theirs.
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    quiet = {"env": environment, "stdout": subprocess.DEVNULL, "check": False}
+    subprocess.run(["apt-get", "update", "-qq"], **quiet)  # type: ignore[call-overload]
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
+    for package in packages:
+        # One at a time: a package that cannot be had must not keep the others away.
+        subprocess.run([*install, package], **quiet)  # type: ignore[call-overload]

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scheduler_site import environ
+
+
+def test_postgres_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DB", "postgresql://ada:p%40ss@db.example:5433/gate")
+
+    found = environ.database("DB", Path("/unused"))
+
+    assert {key: found[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")} == {
+        "NAME": "gate",
+        "USER": "ada",
+        "PASSWORD": "p@ss",
+        "HOST": "db.example",
+        "PORT": "5433",
+    }
+    assert "idle_in_transaction_session_timeout=5s" in found["OPTIONS"]["options"]
+
+
+def test_postgres_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DB", "postgresql:///gate?host=/run/pg")
+
+    found = environ.database("DB", Path("/unused"))
+
+    assert (found["HOST"], found["NAME"], found["USER"]) == ("/run/pg", "gate", "")
+
+
+def test_sqlite_waits_for_its_lock_instead_of_failing(tmp_path: Path) -> None:
+    found = environ.database("UNSET_VARIABLE", tmp_path / "x.sqlite3")
+
+    assert found["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    assert "journal_mode=WAL" in found["OPTIONS"]["init_command"]
+    assert found["CONN_MAX_AGE"] is None
+
+
+def test_secret_key_is_made_once_and_for_us_alone(tmp_path: Path) -> None:
+    path = tmp_path / "secret.key"
+
+    first = environ.secret_key("UNSET_VARIABLE", path)
+
+    assert environ.secret_key("UNSET_VARIABLE", path) == first
+    assert len(first) >= 64
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["secret.key"]
+
+
+@pytest.mark.parametrize("target, zone", [("Europe/Berlin", "Europe/Berlin"), ("Mars/Olympus", "UTC")])
+def test_time_zone_is_the_machines_when_it_can_be_read(target: str, zone: str, tmp_path: Path) -> None:
+    link = tmp_path / "localtime"
+    link.symlink_to(f"/usr/share/zoneinfo/{target}")
+    known = Path(f"/usr/share/zoneinfo/{zone}").is_file()
+
+    assert environ.time_zone({}, link) == (zone if known else "UTC")
+
+
+def test_pages_on_loopback_answer_to_loopback_names_alone() -> None:
+    assert environ.host_names("127.0.0.1") == ["localhost", "127.0.0.1", "[::1]"]
+
+
+def test_pages_on_all_addresses_answer_to_this_machines_names() -> None:
+    names = environ.host_names("0.0.0.0")
+
+    assert "127.0.0.1" in names
+    assert "*" not in names
