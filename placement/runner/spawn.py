@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -209,6 +210,10 @@ def _execute(
         except (FileNotFoundError, NotADirectoryError) as error:
             worst = worst or error
         except PermissionError as error:
-            worst = error
+            # In a folder of PATH that is closed to this account there is nothing to find.
+            if len(candidates) == 1 or os.path.exists(candidate):
+                worst = error
+            else:
+                worst = worst or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     if worst is not None:
         raise worst

@@ -86,11 +86,17 @@ class Ending:
         return self._kill_round()
 
     def _send(self, number: int) -> None:
+        # Looked for before the group gets it: an orphan of a member that dies at once is on the move, and one
+        # walk can miss it. The second walk finds those.
+        known = walk(os.getpid())
         by_group = signal_group(self._child.pid, self._child, number)
-        for stat in walk(os.getpid()):
+        reached: set[int] = set()
+        for stat in (*known, *walk(os.getpid())):
             # One TERM each: a second one means "at once" to many programs.
-            if not (by_group and stat.pgid == self._child.pid):
-                signal_member(Identity(stat.pid, stat.start_ticks, self._child.boot_id), number)
+            if stat.pid in reached or (by_group and stat.pgid == self._child.pid):
+                continue
+            reached.add(stat.pid)
+            signal_member(Identity(stat.pid, stat.start_ticks, self._child.boot_id), number)
 
     def _kill_round(self) -> float:
         signal_group(self._child.pid, self._child, signal.SIGKILL)

@@ -11,7 +11,7 @@ from placement.runner.members import kill_members, members
 from placement.runner.record import read_claim
 from placement.runner.signals import signal_member
 from placement.runner.status import Phase, look
-from placement.runner.stop import AT_ONCE, STOP
+from placement.runner.stop import AT_ONCE, STOP, StopRequest, read_stop
 
 SIGNALLED = "signalled"
 ALREADY_GONE = "already_gone"
@@ -31,9 +31,9 @@ def request_stop(run_dir: str | os.PathLike[str], reason: str, grace_s: float | 
     status = look(run_dir)
     if status.phase in (Phase.EXITED, Phase.LOST):
         return ALREADY_GONE
-    fields: dict[str, object] = {"reason": reason, "at": time.time()}
-    if grace_s is not None:
-        fields["grace_s"] = grace_s
+    if reason in AT_ONCE:
+        grace_s = 0.0
+    fields = _joined(read_stop(run_dir), StopRequest(reason, time.time(), grace_s))
     refused: OSError | None = None
     try:
         write_record(control_path(run_dir, STOP), fields)
@@ -47,9 +47,19 @@ def request_stop(run_dir: str | os.PathLike[str], reason: str, grace_s: float | 
             raise refused
         return NOT_STARTED
     if status.phase is Phase.UNSUPERVISED and status.started is not None:
-        number = signal.SIGKILL if reason in AT_ONCE or grace_s == 0 else signal.SIGTERM
+        number = signal.SIGKILL if grace_s == 0 else signal.SIGTERM
         return SIGNALLED if kill_members(members(status.started), number) else ALREADY_GONE
     runner = status.started.runner if status.started is not None else read_claim(run_dir)
     if runner is not None and signal_member(runner, signal.SIGTERM):
         return SIGNALLED
     return ALREADY_GONE
+
+
+def _joined(first: StopRequest | None, second: StopRequest) -> dict[str, object]:
+    """Return stop.json's fields for both: who asked first is the reason, the shorter grace counts."""
+    asked = first or second
+    graces = [request.grace_s for request in (first, second) if request and request.grace_s is not None]
+    fields: dict[str, object] = {"reason": asked.reason, "at": asked.at}
+    if graces:
+        fields["grace_s"] = min(graces)
+    return fields

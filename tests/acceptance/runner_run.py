@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -88,10 +89,15 @@ def end_all() -> None:
     """End what tests have left, each process by its recorded identity, and prove it."""
     while _made:
         run = _made.pop()
-        started = read_started(run.dir)
-        if started is None:
-            continue
-        if look(run.dir).phase is not Phase.EXITED:
-            kill_members([started.runner], signal.SIGKILL)
-            until(lambda s=started: not alive(s.runner), 5, "the runner's end")
-        until(lambda s=started: kill_members(members(s), signal.SIGKILL) == 0, 10, "the end of every process")
+        _end(run)
+        shutil.rmtree(run.home)
+
+
+def _end(run: Run) -> None:
+    started = read_started(run.dir)
+    if started is None:
+        return
+    if look(run.dir).phase is not Phase.EXITED:
+        kill_members([started.runner], signal.SIGKILL)
+        until(lambda: not alive(started.runner), 5, "the runner's end")
+    until(lambda: kill_members(members(started), signal.SIGKILL) == 0, 10, "the end of every process")

@@ -99,11 +99,16 @@ def test_a_service_that_is_not_root_says_that_it_may_not() -> None:
     run = as_ada("echo never")
     for path in (run.dir, run.control, run.control / "spec.json"):
         os.chown(path, 20002, 20002)
-    python = os.path.realpath(sys.executable)
-    base = ["setpriv", "--reuid=20002", "--regid=20002", "--clear-groups"]
-    if subprocess.run([*base, python, "-S", "-c", ""], cwd="/", capture_output=True).returncode != 0:
-        python = "/usr/bin/python3"  # this interpreter lies in root's own home
-    subprocess.run([*base, python, "-S", "-E", "-s", "-m", "placement.runner", str(run.dir)], cwd=CODE_ROOT, check=True)
+    program = """
+import os, sys
+from placement.runner.__main__ import main
+os.setgroups([])
+os.setresgid(20002, 20002, 20002)
+os.setresuid(20002, 20002, 20002)
+sys.exit(main(sys.argv[1:]))
+"""
+    command = [sys.executable, "-S", "-E", "-s", "-c", program, str(run.dir)]
+    subprocess.run(command, cwd=CODE_ROOT, check=True, capture_output=True, timeout=10)
     error = run.ended().start_error
     assert error == ("could not start: the service may not run commands as tidegate-ada: Operation not permitted")
     assert (run.control / "exit.json").stat().st_uid == 20002

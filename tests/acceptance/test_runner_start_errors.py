@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from placement.runner.launch import launch
+from placement.runner.launch import CODE_ROOT, launch
 from placement.runner.record import read_exit
 from placement.runner.status import Phase, look
 from tests.acceptance.runner_run import Run, end_all
@@ -107,3 +108,24 @@ def test_a_launcher_without_a_python_says_so() -> None:
     assert read_exit(run.dir) is None
     assert launch(run.dir, sys.executable, root=run.home).ok is False
     assert look(run.dir).phase is Phase.NEW
+
+
+def test_a_machine_without_room_for_one_more_process_says_so() -> None:
+    program = """
+import os, sys
+real, forks = os.fork, []
+def fork():
+    forks.append(1)
+    if len(forks) > 1:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    return real()
+os.fork = fork
+from placement.runner.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+    run = Run("echo never")
+    command = [sys.executable, "-S", "-E", "-s", "-c", program, str(run.dir)]
+    subprocess.run(command, cwd=CODE_ROOT, check=True, capture_output=True, timeout=10)
+    record = run.ended()
+    assert record.start_error is not None
+    assert record.start_error.startswith("could not start: process limit reached (EAGAIN)")

@@ -60,8 +60,8 @@ def test_resistance_ends_with_kill_after_the_grace(command: str) -> None:
     run.wait_for_log(b"up")
     began = time.monotonic()
     request_stop(run.dir, "cancel")
-    record = run.ended(timeout=5)
-    assert 0.4 < time.monotonic() - began < 2.5
+    record = run.ended()
+    assert 0.4 < time.monotonic() - began < 0.5 + 3
     assert (record.signal, record.killed, record.stopped_by) == (signal.SIGKILL, True, "cancel")
 
 
@@ -75,8 +75,9 @@ def test_a_stopped_job_can_still_end_politely() -> None:
 
 
 def test_a_child_in_another_session_is_ended_with_the_job() -> None:
-    run = Run("setsid sleep 300 & echo up; wait").start()
-    until(lambda: len(members(run.started)) == 2, 5, "the child")
+    run = Run("setsid sh -c 'echo up; exec sleep 300' & wait").start()
+    run.wait_for_log(b"up")
+    assert len(members(run.started)) == 2
     request_stop(run.dir, "cancel")
     record = run.ended()
     assert (record.signal, record.killed) == (signal.SIGTERM, False)
@@ -124,7 +125,7 @@ def test_the_time_limit_is_kept() -> None:
     record = run.ended(timeout=4)
     assert (record.signal, record.stopped_by, record.killed) == (signal.SIGKILL, "time_limit", True)
     assert record.duration_s is not None
-    assert 0.7 < record.duration_s < 2.0
+    assert 0.7 < record.duration_s < 3.0
 
 
 def test_a_request_before_the_launch_means_that_nothing_runs() -> None:

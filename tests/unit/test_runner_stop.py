@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
 
 from placement.runner import stop
-from placement.runner.identity import Identity
+from placement.runner.identity import Identity, Stat
 from placement.runner.stop import Ending, StopRequest, parse_stop
+
+
+def a_stat(pid: int, pgid: int) -> Stat:
+    return Stat(pid=pid, name="x", state="S", ppid=1, pgid=pgid, sid=1, start_ticks=5)
+
 
 NOBODY = Identity(2**22 + 5, 1, "no boot")
 
@@ -77,3 +83,13 @@ def test_children_that_may_not_be_killed_are_named(monkeypatch: pytest.MonkeyPat
     ending.begin(0.0, 0.0)
     ending.step(0.0)
     assert (ending.stubborn, ending.killed) == ([501], False)
+
+
+def test_an_orphan_on_the_move_is_found_and_each_process_is_signalled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[int, int]] = []
+    walks = iter([[a_stat(501, 500), a_stat(502, 502)], [a_stat(502, 502), a_stat(503, 503)], [], []])
+    monkeypatch.setattr(stop, "walk", lambda pid: next(walks))
+    monkeypatch.setattr(stop, "signal_group", lambda pgid, leader, number: True)
+    monkeypatch.setattr(stop, "signal_member", lambda member, number: sent.append((member.pid, number)))
+    Ending(Identity(500, 1, "boot")).begin(0.0, 10.0)
+    assert sent == [(502, signal.SIGTERM), (503, signal.SIGTERM)]
