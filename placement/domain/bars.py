@@ -91,8 +91,8 @@ def _bound(board: Board, waiting: Waiting, one: Look, kept_at: float) -> float:
         return ends(board, r.node)[r.job].bar
 
     alone = earliest(board, one, without_younger)
-    if alone.in_s is None:
-        return kept_at
+    if alone.in_s is None or alone.in_s <= TOLERANCE:
+        return kept_at  # it could have been by now: somebody is overdue, and the first planned time stays the bar
     at = board.snapshot.at + alone.in_s
     return at if at > kept_at + TOLERANCE else kept_at
 

@@ -41,7 +41,10 @@ class Code(enum.StrEnum):
     @property
     def rank(self) -> int:
         """Return the place in the table, 0 first."""
-        return list(Code).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {code: place for place, code in enumerate(Code)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,36 @@ class Track:
         insort(self.releases, (until, job, need, need, sure))
 
 
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What one pool has to have. ``leads``: the pool whose jobs are taken to start in queue order."""
+
+    track: Track
+    need: int
+    alone: bool
+    takes_all: bool
+    leads: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One place for one demand."""
+
+    place: Place
+    wants: tuple[Want, ...]
+
+    def earliest(self) -> float | None:
+        """Return the first second at which every pool has what it has to have, None where none comes."""
+        at = 0.0
+        for want in self.wants:
+            first = want.track.empty_from() if want.alone else at
+            room = None if first is None else want.track.fits_from(want.need, max(at, first))
+            if room is None:
+                return None
+            at = room
+        return at
+
+
 class Forecast:
     """The tracks of all pools, charged with each waiting job in its turn."""
 
@@ -88,6 +118,7 @@ class Forecast:
         self._board = board
         self._tracks: dict[tuple[str, str], Track] = {}
         self._open: dict[tuple[str, int], str] = {}
+        self._options: dict[Demand, tuple[Option, ...]] = {}
 
     def _track(self, ledger: Ledger) -> Track:
         pool = ledger.pool
@@ -109,18 +140,42 @@ class Forecast:
 
     def expect(self, waiting: Waiting, demand: Demand, candidates: tuple[Candidate, ...]) -> PlannedStart:
         """Return the predicted start, and charge it for those that come after."""
-        best: tuple[float, Place, tuple[Part, ...]] | None = None
-        for place in self._board.places(demand.request):
-            if not self._is_open(place):
+        if demand not in self._options:
+            self._options[demand] = self._find(demand)
+        best: Option | None = None
+        best_at = 0.0
+        for option in self._options[demand]:
+            if best is not None and option.wants[0].track.clock >= best_at:
                 continue
-            parts = self._board.parts(demand, place)
-            at = self._at(demand, place, parts)
-            if at is not None and (best is None or at < best[0]):
-                best = (at, place, parts)
+            at = option.earliest()
+            if at is not None and (best is None or at < best_at):
+                best, best_at = option, at
         if best is None:
             return self._never(candidates)
-        at, place, parts = best
-        return self._take(waiting, demand, at, place, parts)
+        return self._take(waiting, best_at, best)
+
+    def _find(self, demand: Demand) -> tuple[Option, ...]:
+        found = []
+        for place in self._board.places(demand.request):
+            parts = self._board.parts(demand, place)
+            needs = [p.least if p.cold or p.need is None else p.need for p in parts]
+            able = all(p.at_most is None or n <= p.at_most for p, n in zip(parts, needs, strict=True))
+            if able and self._is_open(place):
+                wants = (self._want(demand, place, p, n) for p, n in zip(parts, needs, strict=True))
+                found.append(Option(place, tuple(wants)))
+        return tuple(found)
+
+    def _want(self, demand: Demand, place: Place, part: Part, need: int) -> Want:
+        exclusive, on_device = demand.request.exclusive, part.pool.kind != "ram"
+        only = place.device is not None and place.device.exclusive_only
+        takes_device = on_device and (exclusive is Exclusive.DEVICE or only)
+        return Want(
+            track=self._track(part.ledger),
+            need=need if part.need is None or part.cold else part.need,
+            alone=exclusive is Exclusive.MACHINE or takes_device,
+            takes_all=on_device and (part.cold or takes_device or exclusive is Exclusive.MACHINE),
+            leads=on_device or place.device is None,
+        )
 
     def _is_open(self, place: Place) -> bool:
         """Return whether nothing but jobs is in the way there."""
@@ -136,55 +191,22 @@ class Forecast:
         held = [c for c in found if not c.ok]
         return held[0].sentence if held else ""
 
-    def _at(self, demand: Demand, place: Place, parts: tuple[Part, ...]) -> float | None:
-        at, exclusive = 0.0, demand.request.exclusive
-        for part in parts:
-            need = part.least if part.cold or part.need is None else part.need
-            if part.at_most is not None and need > part.at_most:
-                return None
-            track = self._track(part.ledger)
-            alone = exclusive is Exclusive.MACHINE or (
-                part.pool.kind != "ram" and (exclusive is Exclusive.DEVICE or self._only(place))
-            )
-            first = track.empty_from() if alone else track.fits_from(need, at)
-            if first is None:
-                return None
-            at = max(at, first)
-            again = track.fits_from(need, at)
-            if again is None:
-                return None
-            at = max(at, again)
-        return at
-
-    @staticmethod
-    def _only(place: Place) -> bool:
-        return place.device is not None and place.device.exclusive_only
-
-    def _take(self, waiting: Waiting, demand: Demand, at: float, place: Place, parts: tuple[Part, ...]) -> PlannedStart:
+    def _take(self, waiting: Waiting, at: float, option: Option) -> PlannedStart:
         lasts, own = expected(waiting.limit, waiting.learned, self._board.knobs)
         waits: list[int] = []
-        sure = int(Sure.LIMIT)
-        alone = demand.request.exclusive is not Exclusive.NO or self._only(place)
-        for part in parts:
-            track = self._track(part.ledger)
-            if part.pool.kind != "ram" or place.device is None:
+        sure, place = int(Sure.LIMIT), option.place
+        for want in option.wants:
+            track = want.track
+            if want.leads:
                 track.advance(at)
-                sure = min(sure, track.sure)
-                waits = track.ended
-            need = part.least if part.need is None else part.need
-            if part.pool.kind != "ram" and (part.cold or alone):
-                need = max(need, track.left)
+                sure, waits = min(sure, track.sure), track.ended
+            need = max(want.need, track.left) if want.takes_all else want.need
             track.charge(waiting.job, need, at + lasts, min(sure, int(own)))
         if place.device is not None:
             self._settle_ram(place)
-        return PlannedStart(
-            place.node.name,
-            place.uuid,
-            self._board.snapshot.at + at,
-            at,
-            Sure(sure).word if waits else Sure.GUESS.word,
-            tuple(waits),
-        )
+        word = Sure(sure).word if waits else Sure.GUESS.word
+        second = self._board.snapshot.at + at
+        return PlannedStart(place.node.name, place.uuid, second, at, word, tuple(waits))
 
     def _settle_ram(self, place: Place) -> None:
         """Let RAM come back up to the earliest clock of the node's devices, so that its list stays short."""

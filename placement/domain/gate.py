@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from calibration.domain.charge import cap
@@ -25,6 +25,7 @@ class Look:
     parts: tuple[Part, ...]
     candidate: Candidate
     ok: bool
+    near: tuple[bool, int, int, int]  # smaller is nearer to a start
 
 
 def decide(snapshot: Snapshot, waiting: Waiting) -> Decision:
@@ -38,14 +39,14 @@ def decide_on(board: Board, waiting: Waiting, aside: Aside | None = None) -> Dec
     looks = [look(board, demand, place) for place in board.places(demand.request)]
     if aside is not None:
         looks = [_asked(one, aside) if one.ok else one for one in looks]
-    asked = [next(c for c in one.candidate.checks if c.code is Code.INFEASIBLE) for one in looks]
+    asked = [one.candidate.checks[0] for one in looks]  # the table's first question
     whole = (*about_job(board, waiting), about_ever(board, demand, asked))
     whole = tuple(sorted(whole, key=lambda c: c.code.rank))
     ready = [one for one in looks if one.ok]
     refused = next((c for c in whole if not c.ok), None)
     if refused is None and ready:
         return _start(waiting, whole, min(ready, key=_best_fit), looks)
-    ordered = tuple(sorted((one.candidate for one in looks), key=nearness))
+    ordered = tuple(one.candidate for one in sorted(looks, key=_near))
     if refused is not None:
         return Decision(waiting.job, Verdict.WAIT, refused.sentence, refused.code, whole, ordered)
     leading = ordered[0]
@@ -60,7 +61,7 @@ def look(board: Board, demand: Demand, place: Place) -> Look:
     key = (demand, place.order)
     if key not in memo:
         parts = board.parts(demand, place)
-        asked = tuple(sorted(_questions(board, demand, place, parts), key=_by_rank))
+        asked = _questions(board, demand, place, parts)
         candidate = Candidate(
             node=place.node.name,
             device=place.uuid,
@@ -70,42 +71,43 @@ def look(board: Board, demand: Demand, place: Place) -> Look:
             need={p.pool.pool: p.need for p in parts if p.need is not None},
         )
         known = all(p.need is not None for p in parts)
-        memo[key] = Look(place, parts, candidate, known and all(c.ok for c in asked))
+        ok = known and all(c.ok for c in asked)
+        memo[key] = Look(place, parts, candidate, ok, nearness(candidate))
     found: Look = memo[key]
     return found
 
 
-def _by_rank(check: Check) -> int:
-    return check.code.rank
-
-
-def _questions(board: Board, demand: Demand, place: Place, parts: tuple[Part, ...]) -> Iterator[Check]:
+def _questions(board: Board, demand: Demand, place: Place, parts: tuple[Part, ...]) -> tuple[Check, ...]:
     memo = board.memo[place.node.name]
-    fixed_key = ("fixed", place.order, demand.request.exclusive)
-    if fixed_key not in memo:
-        memo[fixed_key] = (
-            *checks.standing(board, place),
-            checks.pressure(board, place.node),
-            *checks.company(board, demand, place),
-        )
-    yield from memo[fixed_key]
-    yield checks.ever(board, demand, place)
-    for part in parts:
-        device = None if part.pool.kind == "ram" and part.pool.pool == place.node.ram.pool else place.device
-        key = ("pool", part.pool.pool, part.need, part.margin, part.cold)
-        if key not in memo:
-            memo[key] = tuple(_of_pool(board, part, checks.reading(board, part.pool, device), device is not None))
-        yield from memo[key]
+    key = ("fixed", place.order, demand.request.exclusive)
+    if key not in memo:
+        health = tuple(checks.standing(board, place))
+        memo[key] = health, (checks.pressure(board, place.node), *checks.company(board, demand, place))
+    health, company = memo[key]
+    by_pool = [_of_pool(board, place, part) for part in parts]
+    return (
+        checks.ever(board, demand, place),
+        *health,
+        *(reading for reading, _, _, _ in by_pool),
+        *company,
+        *(first for _, first, _, _ in by_pool if first is not None),
+        *(booked for _, _, booked, _ in by_pool if booked is not None),
+        *(measured for _, _, _, measured in by_pool if measured is not None),
+    )
 
 
-def _of_pool(board: Board, part: Part, reading: Check, device: bool) -> Iterator[Check]:
-    yield reading
-    if part.cold and device:
-        yield checks.first_run_room(board, part)
-    answers = [checks.booked(board, part)]
-    if reading.ok:
-        answers.append(checks.measured(board, part))
-    yield from (answer for answer in answers if answer is not None)
+def _of_pool(board: Board, place: Place, part: Part) -> tuple[Check, Check | None, Check | None, Check | None]:
+    """Return what is asked of one pool: its reading, room for a first run, the booked and the measured room."""
+    memo = board.memo[place.node.name]
+    key = ("pool", part.pool.pool, part.need, part.margin, part.cold)
+    if key not in memo:
+        device = None if part.pool is place.node.ram else place.device
+        read = checks.reading(board, part.pool, device)
+        first = checks.first_run_room(board, part) if part.cold and device is not None else None
+        room = checks.measured(board, part) if read.ok else None
+        memo[key] = read, first, checks.booked(board, part), room
+    found: tuple[Check, Check | None, Check | None, Check | None] = memo[key]
+    return found
 
 
 def about_job(board: Board, waiting: Waiting) -> tuple[Check, ...]:
@@ -142,7 +144,7 @@ def about_ever(board: Board, demand: Demand, asked: Sequence[Check]) -> Check:
     return Check(
         Code.INFEASIBLE,
         False,
-        f"Can never start{where}: {words}{more}",
+        f"Can never start{where}. {words}{more}",
         shown[0].figures,
         "",
         shown[0].shortfall,
@@ -175,12 +177,16 @@ def nearness(candidate: Candidate) -> tuple[bool, int, int, int]:
     return Code.INFEASIBLE in kinds, len(kinds), -first, short
 
 
+def _near(one: Look) -> tuple[bool, int, int, int]:
+    return one.near
+
+
 def _asked(one: Look, aside: Aside) -> Look:
     check = aside(one.place, one.parts)
     if check is None:
         return one
     candidate = replace(one.candidate, checks=(*one.candidate.checks, check))
-    return Look(one.place, one.parts, candidate, check.ok)
+    return Look(one.place, one.parts, candidate, check.ok, nearness(candidate))
 
 
 def _best_fit(one: Look) -> tuple[int, tuple[str, int]]:
@@ -223,8 +229,8 @@ def _start(waiting: Waiting, whole: tuple[Check, ...], best: Look, looks: list[L
         headline = f"Starts on {best.place.label} as a first run: takes the {gib(part.need)} that are left."
     else:
         headline = f"Starts on {best.place.label}: needs {gib(part.need, left)}, room is {gib(left, part.need)}."
-    others = sorted((o.candidate for o in looks if o is not best), key=nearness)
-    ordered = (best.candidate, *others)
+    others = sorted((o for o in looks if o is not best), key=_near)
+    ordered = (best.candidate, *(o.candidate for o in others))
     return Decision(waiting.job, Verdict.START, headline, None, whole, ordered, grant)
 
 

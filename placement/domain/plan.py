@@ -69,10 +69,15 @@ class Cycle:
         demand = waiting_demand(waiting)
         if waiting.hold is not None or waiting.no_account:
             return decide_on(self.board, waiting, self._aside(waiting))
-        key = (demand, waiting.limit, waiting.learned) if self.bar is not None else demand
-        known = self._answers.get(key)
-        if known is None or known.grant is not None:
-            known = self._answers[key] = decide_on(self.board, waiting, self._aside(waiting))
+        known = self._answers.get(demand)
+        if known is None:
+            known = self._answers[demand] = decide_on(self.board, waiting)
+        aside = self._aside(waiting)
+        if known.grant is not None and aside is not None:
+            # Only what fits can delay a plan, and only then does it matter how long this one lasts.
+            key = (demand, waiting.limit, waiting.learned)
+            known = self._answers.get(key) or decide_on(self.board, waiting, aside)
+            self._answers[key] = known
         if known.job == waiting.job:
             return known
         return Decision(

@@ -109,14 +109,24 @@ class Ledger:
         return None if self.pool.free is None else self.pool.free - self.growth
 
     @cached_property
-    def back(self) -> int:
-        """Return what is kept whoever comes: floor, or the largest margin of a holder."""
-        return kept(self.pool, (h.margin for h in self.holders), 0, self.knobs).kept
+    def back(self) -> Kept:
+        """Return what is kept whoever comes: the floor, or the largest margin of a holder."""
+        return kept(self.pool, (h.margin for h in self.holders), 0, self.knobs)
+
+    @cached_property
+    def growing(self) -> tuple[tuple[int, int], ...]:
+        """Return (job, growth) of those that still grow, largest first."""
+        return _largest_first((h.job, h.growth) for h in self.holders)
+
+    @cached_property
+    def leases(self) -> tuple[tuple[int, int], ...]:
+        """Return (job, lease), largest first."""
+        return _largest_first((h.job, h.charge.held) for h in self.holders)
 
     def measured(self, margin: int) -> int | None:
         """Return the measured room for a candidate with this margin, None where free is unknown."""
         base = self.free_less_growth
-        return None if base is None else base - max(self.back, margin)
+        return None if base is None else base - max(self.back.kept, margin)
 
     @property
     def booked(self) -> int:
@@ -139,16 +149,15 @@ class Ledger:
             used=p.used,
             withheld=None if unknown else p.total - p.used - p.free,  # type: ignore[operator]
             free=p.free,
-            kept=kept(p, (h.margin for h in self.holders), margin, self.knobs),
+            kept=Kept(self.back.floor, max(self.back.cushion, margin), max(self.back.kept, margin)),
             growth=self.growth,
             room=self.measured(margin),
-            holders=_largest_first((h.job, h.growth) for h in self.holders),
+            holders=self.growing,
         )
 
     def booking(self) -> Booked:
         """Return the booked ledger with each of its terms."""
-        leases = _largest_first((h.job, h.charge.held) for h in self.holders)
-        return Booked(self.pool.declared, self.leased, self.booked, leases)
+        return Booked(self.pool.declared, self.leased, self.booked, self.leases)
 
 
 def ledger(pool: Pool, running: Iterable[Running], knobs: Knobs, measurable: bool = True) -> Ledger:
