@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError
 from django.db.models import F
 from django.utils import timezone
 
 from calibration import clock, rows
-from calibration.domain.fingerprint import fingerprint
-from calibration.domain.keys import typed_command_key, workload_key
 from placement import estimates, snapshots
 from placement.domain.decision import Check, Verdict
 from placement.domain.errors import Infeasible, NotFound, NotYours, Refused
@@ -25,10 +18,10 @@ from placement.domain.feasibility import could_ever, max_workers
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.plan import would
 from placement.domain.snapshot import Snapshot, Waiting
-from placement.domain.submission import Submission, problems
+from placement.domain.submission import Submission
 from placement.domain.wire import decision_json, estimate_json
-from placement.models import IrrelevantArgument, Job, Role, Workload
-from placement.services import accounts, audit, cycle_row, members, secrets
+from placement.models import Job, Role
+from placement.services import accounts, audit, cycle_row, drafting, members, secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +43,7 @@ def submit(user: User, submission: Submission, *, form_key: str | None = None) -
     """
     if form_key and (earlier := Job.objects.filter(form_key=form_key, user=user).first()):
         return earlier
-    job = draft(user, submission)
+    job = drafting.draft(user, submission)
     job.form_key = form_key or None
     snapshot = snapshots.take(without_waiting=True)
     waiting = _waiting(job, snapshot)
@@ -69,7 +62,7 @@ def submit(user: User, submission: Submission, *, form_key: str | None = None) -
 
 def preview(user: User, submission: Submission) -> Preview:
     """Return the estimate and the verdict that the submission would get at the end of today's queue."""
-    job = draft(user, submission)
+    job = drafting.draft(user, submission)
     snapshot = snapshots.take(no_account=accounts.problem)
     waiting = _waiting(job, snapshot)
     impossible = _impossible(snapshot, waiting)
@@ -167,69 +160,6 @@ def release(user: User, job_id: int) -> None:
         Job.objects.filter(pk=job.pk).update(held_by="", held_at=None, held_until=None, held_why="")
 
 
-def draft(user: User, submission: Submission) -> Job:
-    """Return an unsaved job with its key; raise Refused with a sentence per wrong field."""
-    role = members.role_of(user)
-    if role is Role.VIEWER:
-        raise NotYours("Your role is viewer: it may look, not submit. An admin can change that on the People page.")
-    workload = _workload(submission)
-    wrong = dict(problems(submission))
-    if submission.priority > 0 and role not in (Role.OPERATOR, Role.ADMIN):
-        wrong["priority"] = "Only operators and admins may raise a priority above 0."
-    cwd = submission.cwd or (workload.cwd if workload else "") or str(Path.home())
-    if not wrong.get("cwd") and (said := _directory_problem(cwd)):
-        wrong["cwd"] = said
-    command = submission.command
-    if workload and not wrong:
-        command = _filled(workload, submission.params, wrong)
-    if not (command or submission.argv) and "command" not in wrong:
-        wrong["command"] = "Type a command, or choose a workload."
-    if wrong:
-        raise Refused("Nothing was submitted: " + " ".join(wrong.values()), wrong)
-    job = Job(
-        name=submission.name or (workload.name if workload else _short(command, submission.argv)),
-        note=submission.note,
-        user=user,
-        workload=workload,
-        params=dict(submission.params),
-        command=command,
-        argv=list(submission.argv) if submission.argv else None,
-        setup=submission.setup or (workload.setup if workload else ""),
-        cwd=cwd,
-        environment=secrets.seal(dict(submission.environment)) if submission.environment else b"",
-        workers=submission.workers,
-        gpu=submission.gpu,
-        exclusive=submission.exclusive,
-        node_wanted=submission.node,
-        device_wanted=submission.device,
-        declared_ram=submission.declared_ram,
-        declared_vram=submission.declared_vram,
-        time_limit_s=submission.time_limit_s or (workload.time_limit_s if workload else None),
-        priority=submission.priority,
-        demo=submission.demo,
-    )
-    _set_key(job, workload)
-    return job
-
-
-def _set_key(job: Job, workload: Workload | None) -> None:
-    if workload:
-        relevant = frozenset(p["name"] for p in workload.parameters if p.get("matters", True))
-        job.key_workload = workload.name
-        key = workload_key(workload.name, {k: str(v) for k, v in job.params.items()}, relevant)
-        job.key_params, job.key_script = key.params, key.script[:500]
-        files = [Path(job.cwd, name) for name in workload.files]
-    else:
-        text = shlex.join(job.argv) if job.argv else job.command
-        asked = (job.user.get_username(), text, job.setup, job.cwd, job.workers)
-        script = typed_command_key(*asked).script
-        marked = IrrelevantArgument.objects.filter(script=script).values_list("argument", flat=True)
-        key = typed_command_key(*asked, frozenset(marked))
-        job.key_workload, job.key_params, job.key_script = key.workload[:200], key.params, key.script[:500]
-        files = [Path(key.source)] if key.source else []
-    job.key_fingerprint = fingerprint(files)
-
-
 def _waiting(job: Job, snapshot: Snapshot) -> Waiting:
     _, instrument = snapshots.knobs_now()
     problem = accounts.problem(job.user)
@@ -246,7 +176,7 @@ def _refuse_impossible(snapshot: Snapshot, waiting: Waiting) -> None:
     said = _impossible(snapshot, waiting)
     if said:
         checks = [{"code": c.code.value, "sentence": c.sentence, "figures": dict(c.figures)} for c in said]
-        raise Infeasible(" ".join(c.sentence for c in said[:4]), checks)
+        raise Infeasible(said[0].sentence, checks)  # the first one sums up all places
 
 
 def _most_workers(job: Job, snapshot: Snapshot, waiting: Waiting) -> int | None:
@@ -271,48 +201,6 @@ def _own(user: User, job_id: int) -> Job:
     if job.user_id != user.pk and members.role_of(user) not in (Role.OPERATOR, Role.ADMIN):
         raise NotYours(f"#{job_id} is {job.user.get_username()}'s; only they and operators may do that.")
     return job
-
-
-def _workload(submission: Submission) -> Workload | None:
-    if not submission.workload:
-        return None
-    found = Workload.objects.filter(name=submission.workload).first()
-    if found is None:
-        said = f"There is no workload called {submission.workload[:100]}."
-        raise Refused(said, {"workload": said})
-    return found
-
-
-def _filled(workload: Workload, params: Mapping[str, str], wrong: dict[str, str]) -> str:
-    values = {p["name"]: str(params.get(p["name"], p.get("default", ""))) for p in workload.parameters}
-    unknown = sorted(set(params) - set(values))
-    if unknown:
-        wrong["params"] = (
-            f"{workload.name} has no parameter {', '.join(unknown)}; it has {', '.join(values) or 'none'}."
-        )
-        return ""
-    command = workload.command
-    for name, value in values.items():
-        command = command.replace("{" + name + "}", shlex.quote(value))
-    return command
-
-
-def _directory_problem(cwd: str) -> str:
-    if not os.path.isabs(cwd):
-        return f"{cwd[:200]} is not an absolute path; give the directory from / on."
-    real = os.path.realpath(cwd)
-    roots = [os.path.realpath(root) for root in settings.ALLOWED_ROOTS]
-    if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in roots):
-        return f"{cwd[:200]} is outside the directories that jobs may work in: {', '.join(roots)}."
-    if not os.path.isdir(real) and os.access(os.path.dirname(real), os.R_OK | os.X_OK):
-        return f"There is no directory {cwd[:200]} on this machine."
-    return ""
-
-
-def _short(command: str, argv: tuple[str, ...] | None) -> str:
-    text = shlex.join(argv) if argv else command
-    first = text.strip().splitlines()[0] if text.strip() else "job"
-    return first if len(first) <= 60 else first[:59] + "…"
 
 
 def bump_priority(user: User, job_id: int, by: int) -> None:

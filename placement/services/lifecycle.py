@@ -4,54 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
-from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
 from calibration import clock
-from calibration.domain.deaths import Death
-from calibration.domain.knobs import Knobs as InstrumentKnobs
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
-from placement.domain.outcomes import Evidence, Verdict, decide_outcome
 from placement.models import Job, Lease
-from placement.runner.record import ExitRecord
 from placement.runner.status import Phase, RunStatus, look
 from placement.runner.stop_request import request_stop
-from placement.services import cycle_row, evidence
-from placement.services.learning import Windows
+from placement.services import cycle_row
+from placement.services.ending import Ended, Round, end, release, run_dir_of, why_lost
 
 log = logging.getLogger(__name__)
 _ASK_AGAIN = 5.0  # seconds between two requests to stop the same run
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A job that ended in this tick, and the pools whose level may still fall."""
-
-    job: Job
-    pools: tuple[str, ...]
-
-
-def run_dir_of(job: Job) -> Path:
-    """Return the directory of a job's attempt on this node."""
-    return settings.RUNS / f"{job.pk}-{job.attempt}"
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What one look at a node brings to all its jobs; ``at`` is the reading's monotonic second."""
-
-    windows: Windows
-    at: float
-    knobs: Knobs
-    instrument: InstrumentKnobs
-    device_totals: Mapping[str, int | None]
 
 
 def reap(jobs: list[Job], now: Round) -> list[Ended]:
@@ -65,9 +34,9 @@ def reap(jobs: list[Job], now: Round) -> list[Ended]:
         if job.state == State.ADMITTED and status.started is not None:
             _mark_running(job, status)
         if status.phase is Phase.EXITED and status.exit is not None:
-            ended += _end(job, status.exit, "", now)
+            ended += end(job, status.exit, "", now)
         elif status.phase is Phase.LOST:
-            ended += _end(job, None, _why_lost(status), now)
+            ended += end(job, None, why_lost(status), now)
         elif status.phase is Phase.NEW:
             ended += _not_begun(job, status)
         else:
@@ -87,7 +56,7 @@ def start_failed(job: Job, sentence: str) -> None:
             ended_at=timezone.now(),
             run_dir=str(run_dir_of(job)),
         ):
-            _release(job)
+            release(job)
 
 
 def stop_for(job: Job, reason: str, sentence: str, figures: Mapping[str, Any]) -> None:
@@ -163,7 +132,7 @@ def _not_begun(job: Job, status: RunStatus) -> list[Ended]:
                     ended_at=timezone.now(),
                     run_dir=str(run_dir_of(job)),
                 ):
-                    _release(job)
+                    release(job)
                     return [Ended(job, tuple(job.charges))]
         return []
     if status.claim_dead:
@@ -203,112 +172,3 @@ def _watch_unsupervised(job: Job, knobs: Knobs) -> None:
     if clock.now() - job.started_clock > job.time_limit_s:
         sentence = f"Ran for longer than its limit of {job.time_limit_s:g} s."
         stop_for(job, "time_limit", sentence, {"limit_s": job.time_limit_s})
-
-
-def _why_lost(status: RunStatus) -> str:
-    started = status.started
-    if started is None:
-        return "its start record cannot be read"
-    if started.boot_id != clock.boot_id():
-        return "the node rebooted while it ran"
-    return "its runner was killed and its processes are gone; nobody saw its exit code"
-
-
-def _end(job: Job, record: ExitRecord | None, lost: str, round_: Round) -> list[Ended]:
-    run_dir = run_dir_of(job)
-    receipt = evidence.cap_receipt(run_dir)
-    verdict = decide_outcome(_evidence(job, record, lost, receipt, run_dir))
-    now = timezone.now()
-    ended_at = _when(record.ended_at if record else None) or now
-    duration = record.duration_s if record else None
-    kept_evidence = {**job.evidence, "feeds": verdict.feeds}
-    if receipt:
-        kept_evidence["cap_receipt"] = receipt
-    if record:
-        kept_evidence["exit"] = {
-            "stopped_by": record.stopped_by,
-            "killed": record.killed,
-            "swept": record.swept,
-            "max_rss_bytes": record.max_rss_bytes,
-            "oom_kill_delta": record.oom_kill_delta,
-            "trimmed_bytes": record.log.trimmed_bytes,
-        }
-    with cycle_row.changing():
-        won = Job.objects.filter(pk=job.pk, state__in=ACTIVE, attempt=job.attempt).update(
-            state=State.FINISHED,
-            outcome=verdict.outcome,
-            sentence=verdict.sentence[:1000],
-            evidence=kept_evidence,
-            exit_code=record.code if record else None,
-            exit_signal=record.signal if record else None,
-            started_at=job.started_at or _when(record.started_at if record else None),
-            ended_at=min(ended_at, now + timedelta(seconds=1)),
-            duration_s=duration,
-            run_dir=str(run_dir),
-            leftovers=[m._asdict() for m in record.leftovers] if record else job.leftovers,
-            unsupervised=False,
-        )
-        if won:
-            _release(job)
-            died_of = {verdict.memory: _death(verdict, job)} if verdict.memory else {}
-            round_.windows.close(
-                job,
-                round_.at,
-                ended_at,
-                verdict.outcome.value,
-                round_.instrument,
-                died_of=died_of,
-                receipt=_receipt_bytes(receipt),
-                device_total=round_.device_totals.get(job.device),
-                duration=duration,
-            )
-    return [Ended(job, tuple(job.charges))] if won else []
-
-
-def _evidence(
-    job: Job, record: ExitRecord | None, lost: str, receipt: Mapping[str, Any] | None, run_dir: Path
-) -> Evidence:
-    killed_by_nine = record is not None and (record.signal == 9 or record.code == 137)
-    return Evidence(
-        code=record.code if record else None,
-        signal=record.signal if record else None,
-        start_error=(record.start_error if record else None) or "",
-        stopped_by=(record.stopped_by if record else None) or "",
-        killed=record.killed if record else False,
-        requested=job.stop_reason if job.stop_requested_at else "",
-        requested_by=job.stop_by,
-        # The counter is the whole machine's: it says something only of a run that was killed.
-        oom_kill_delta=record.oom_kill_delta if record and killed_by_nine else None,
-        cap_receipt=_receipt(receipt),
-        log_tail=evidence.log_tail(run_dir),
-        lost=lost,
-        watchdog=job.evidence.get("watchdog"),
-        time_limit_s=job.time_limit_s,
-        leftovers=len(record.leftovers) if record else 0,
-    )
-
-
-def _receipt(receipt: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if receipt is None:
-        return None
-    words = {"asked": "asked", "used": "held", "free": "device_free", "cap": "cap"}
-    return {ours: receipt.get(theirs) for ours, theirs in words.items()}
-
-
-def _death(verdict: Verdict, job: Job) -> Death:
-    if verdict.outcome is Outcome.CAP_EXCEEDED:
-        return "watchdog" if job.stop_reason == "watchdog" else "cap"
-    return "room"
-
-
-def _when(at: float | None) -> datetime | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC)
-
-
-def _receipt_bytes(receipt: Mapping[str, Any] | None) -> int | None:
-    cap = receipt.get("cap") if receipt else None
-    return cap if isinstance(cap, int) else None
-
-
-def _release(job: Job) -> None:
-    Lease.objects.filter(job=job, released_at=None).update(released_at=timezone.now())

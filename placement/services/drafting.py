@@ -1,0 +1,125 @@
+"""From a submission to an unsaved job: checked, filled in from its workload, with the key it is learned under."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from calibration.domain.fingerprint import fingerprint
+from calibration.domain.keys import typed_command_key, workload_key
+from placement.domain.errors import NotYours, Refused
+from placement.domain.submission import Submission, problems
+from placement.models import IrrelevantArgument, Job, Role, Workload
+from placement.services import members, secrets
+
+
+def draft(user: User, submission: Submission) -> Job:
+    """Return an unsaved job with its key; raise Refused with a sentence per wrong field."""
+    role = members.role_of(user)
+    if role is Role.VIEWER:
+        raise NotYours("Your role is viewer: it may look, not submit. An admin can change that on the People page.")
+    wrong = dict(problems(submission))
+    if wrong:
+        raise Refused("Nothing was submitted: " + " ".join(wrong.values()), wrong)
+    workload = _workload(submission)
+    if submission.priority > 0 and role not in (Role.OPERATOR, Role.ADMIN):
+        wrong["priority"] = "Only operators and admins may raise a priority above 0."
+    cwd = submission.cwd or (workload.cwd if workload else "") or str(Path.home())
+    if said := _directory_problem(cwd):
+        wrong["cwd"] = said
+    command = submission.command
+    if workload:
+        command = _filled(workload, submission.params, wrong)
+    if not (command or submission.argv) and not wrong:
+        wrong["command"] = "Type a command, or choose a workload."
+    if wrong:
+        raise Refused("Nothing was submitted: " + " ".join(wrong.values()), wrong)
+    job = Job(
+        name=submission.name or (workload.name if workload else _short(command, submission.argv)),
+        note=submission.note,
+        user=user,
+        workload=workload,
+        params=dict(submission.params),
+        command=command,
+        argv=list(submission.argv) if submission.argv else None,
+        setup=submission.setup or (workload.setup if workload else ""),
+        cwd=cwd,
+        environment=secrets.seal(dict(submission.environment)) if submission.environment else b"",
+        workers=submission.workers,
+        gpu=submission.gpu,
+        exclusive=submission.exclusive,
+        node_wanted=submission.node,
+        device_wanted=submission.device,
+        declared_ram=submission.declared_ram,
+        declared_vram=submission.declared_vram,
+        time_limit_s=submission.time_limit_s or (workload.time_limit_s if workload else None),
+        priority=submission.priority,
+        demo=submission.demo,
+    )
+    _set_key(job, workload)
+    return job
+
+
+def _set_key(job: Job, workload: Workload | None) -> None:
+    if workload:
+        relevant = frozenset(p["name"] for p in workload.parameters if p.get("matters", True))
+        job.key_workload = workload.name
+        key = workload_key(workload.name, {k: str(v) for k, v in job.params.items()}, relevant)
+        job.key_params, job.key_script = key.params, key.script[:500]
+        files = [Path(job.cwd, name) for name in workload.files]
+    else:
+        text = shlex.join(job.argv) if job.argv else job.command
+        asked = (job.user.get_username(), text, job.setup, job.cwd, job.workers)
+        script = typed_command_key(*asked).script
+        marked = IrrelevantArgument.objects.filter(script=script).values_list("argument", flat=True)
+        key = typed_command_key(*asked, frozenset(marked))
+        job.key_workload, job.key_params, job.key_script = key.workload[:200], key.params, key.script[:500]
+        files = [Path(key.source)] if key.source else []
+    job.key_fingerprint = fingerprint(files)
+
+
+def _workload(submission: Submission) -> Workload | None:
+    if not submission.workload:
+        return None
+    found = Workload.objects.filter(name=submission.workload).first()
+    if found is None:
+        said = f"There is no workload called {submission.workload[:100]}."
+        raise Refused(said, {"workload": said})
+    return found
+
+
+def _filled(workload: Workload, params: Mapping[str, str], wrong: dict[str, str]) -> str:
+    values = {p["name"]: str(params.get(p["name"], p.get("default", ""))) for p in workload.parameters}
+    unknown = sorted(set(params) - set(values))
+    if unknown:
+        wrong["params"] = (
+            f"{workload.name} has no parameter {', '.join(unknown)}; it has {', '.join(values) or 'none'}."
+        )
+        return ""
+    command = workload.command
+    for name, value in values.items():
+        command = command.replace("{" + name + "}", shlex.quote(value))
+    return command
+
+
+def _directory_problem(cwd: str) -> str:
+    if not os.path.isabs(cwd):
+        return f"{cwd[:200]} is not an absolute path; give the directory from / on."
+    real = os.path.realpath(cwd)
+    roots = [os.path.realpath(root) for root in settings.ALLOWED_ROOTS]
+    if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in roots):
+        return f"{cwd[:200]} is outside the directories that jobs may work in: {', '.join(roots)}."
+    if not os.path.isdir(real) and os.access(os.path.dirname(real), os.R_OK | os.X_OK):
+        return f"There is no directory {cwd[:200]} on this machine."
+    return ""
+
+
+def _short(command: str, argv: tuple[str, ...] | None) -> str:
+    text = shlex.join(argv) if argv else command
+    first = text.strip().splitlines()[0] if text.strip() else "job"
+    return first if len(first) <= 60 else first[:59] + "…"
