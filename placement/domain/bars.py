@@ -61,8 +61,10 @@ def bar_for(board: Board, waiting: Waiting, looks: Sequence[Look]) -> Bar | str:
         first = earliest(board, one, lambda r: ends(board, r.node)[r.job].bar)
         if first.in_s is not None:
             found.append((first.in_s, one))
-        else:
-            why = why or first.why_none
+            continue
+        why = why or first.why_none
+        if first.drains and _still_due(board, waiting, one):
+            found.append((max(0.0, waiting.plan.at - now if waiting.plan else 0.0), one))
     fresh = min(found, key=lambda f: (f[0], f[1].place.order), default=None)
     if fresh is None:
         return why or "Nothing that could serve it is declared."
@@ -79,6 +81,15 @@ def bar_for(board: Board, waiting: Waiting, looks: Sequence[Look]) -> Bar | str:
 
 def _is(place: Place, node: str, device: str | None) -> bool:
     return (place.node.name, place.uuid) == (node, device)
+
+
+def _still_due(board: Board, waiting: Waiting, one: Look) -> bool:
+    """Return whether a kept plan outlives the moment in which an ended job's memory is on its way back."""
+    plan = waiting.plan
+    if plan is None or not _is(one.place, plan.node, plan.device):
+        return False
+    patience = board.knobs.drain_max_seconds + board.knobs.stale_seconds
+    return board.snapshot.at <= plan.at + patience
 
 
 def _bound(board: Board, waiting: Waiting, one: Look, kept_at: float) -> float:

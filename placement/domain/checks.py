@@ -188,6 +188,10 @@ def first_run_room(board: Board, part: Part) -> Check:
     share = board.knobs.cold_start_share
     wanted = part.least
     left = part.need
+    if part.pool.draining:
+        words = f"{text.pool_name(part.pool, board.many)} is still getting memory back from a run that ended."
+        words += " A first run is charged all that is left, so it waits until that is known."
+        return Check(Code.COLD_START_ROOM, False, words, {"left": left, "wanted": wanted}, part.pool.pool)
     words = text.first_run(part.pool, left, wanted, share, board.many)
     figures = {"left": left, "wanted": wanted, "share": share, "declared": part.pool.declared}
     short = max(0, wanted - (left or 0))

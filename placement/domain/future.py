@@ -11,7 +11,7 @@ from placement.domain.durations import Remaining, Sure, remaining
 from placement.domain.gate import Look
 from placement.domain.places import Board, in_force
 from placement.domain.reservations import Ledger, kept
-from placement.domain.snapshot import Running
+from placement.domain.snapshot import Pool, Running
 
 TOLERANCE = 1.0  # seconds: two clocks read a moment apart are not a change of plan
 EndOf = Callable[[Running], float | None]
@@ -40,6 +40,7 @@ class Earliest:
     waits_for: tuple[int, ...] = ()
     sure: Sure = Sure.LIMIT
     why_none: str = ""
+    drains: bool = False  # too little room, and nobody who could be named holds it: it may be on its way back
 
 
 def ends(board: Board, node: str) -> Mapping[int, Remaining]:
@@ -86,7 +87,15 @@ def left_at(ledger: Ledger, gone: Callable[[int], bool], margin: int) -> int | N
     freed = sum(back[h.job] for h in ledger.holders if gone(h.job))
     growth = sum(max(0, c - (h.used or 0)) for c, h in zip(charged, stay, strict=True))
     held_back = kept(ledger.pool, (h.margin for h in stay), margin, ledger.knobs).kept
-    return min(booked, ledger.pool.free + freed - growth - held_back)
+    return min(booked, _free_soon(ledger.pool) + freed - growth - held_back)
+
+
+def _free_soon(pool: Pool) -> int:
+    """Return free memory with what an ended job has not given back yet: neither used nor the driver's."""
+    free = pool.free or 0
+    if pool.total is None or pool.used is None:
+        return free
+    return max(free, pool.total - pool.used - (pool.reserved or 0))
 
 
 def earliest(board: Board, one: Look, end_of: EndOf) -> Earliest:
@@ -116,7 +125,7 @@ def earliest(board: Board, one: Look, end_of: EndOf) -> Earliest:
             waited = tuple(sorted((j for j in gone if j in here), key=lambda j: (until[j] or 0.0, j)))
             sures = [ends(board, place.node.name)[j].sure for j in waited]
             return Earliest(at, waited, min(sures, default=Sure.GUESS))
-    return Earliest(None, why_none=_blocker(board, one, until))
+    return Earliest(None, why_none=_blocker(board, one, until), drains=_nobody_named(one, until))
 
 
 def _must_end(board: Board, one: Look) -> list[int]:
@@ -143,6 +152,12 @@ def _fits(board: Board, one: Look, gone: frozenset[int]) -> bool:
         used = ram.used - sum(back[j] for j in gone if j in back)
         return used < board.knobs.ram_low * ram.total
     return True
+
+
+def _nobody_named(one: Look, until: Mapping[int, float | None]) -> bool:
+    held = [part for part in one.parts if any(until[h.job] is None for h in part.ledger.holders)]
+    named = [part for part in one.parts if any(amount for *_, amount in part.pool.external_who)]
+    return not held and not named and not one.place.node.ram_pressure
 
 
 def _endless(ids: list[int]) -> str:

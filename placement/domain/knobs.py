@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -43,10 +44,16 @@ class Knob:
         except ValueError:
             raise ValueError(f"must be a number in {self.unit}, not {value!r}") from None
         whole = isinstance(self.default, int)
-        if number != number or (whole and not number.is_integer()):
-            raise ValueError(f"must be a {'whole ' if whole else ''}number in {self.unit}, not {value!r}")
-        if (self.low is not None and number < self.low) or (self.high is not None and number > self.high):
-            raise ValueError(f"must be from {self.low} to {self.high} {self.unit}, not {value!r}")
+        if not math.isfinite(number):
+            raise ValueError(f"must be a number in {self.unit}, not {value!r}")
+        if whole and not number.is_integer():
+            raise ValueError(f"must be a whole number in {self.unit}, not {value!r}")
+        low = -math.inf if self.low is None else self.low
+        if number < low or (self.high is not None and number > self.high):
+            accepted = f"{low:g} {self.unit} or more"
+            if self.high is not None:
+                accepted = f"from {low:g} to {self.high:g} {self.unit}"
+            raise ValueError(f"must be {accepted}, not {value!r}")
         return int(number) if whole else number
 
 

@@ -181,6 +181,27 @@ class TestKeptPlan:
         large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 1060.0))
         assert self.planned(a_snapshot(node, running=running, waiting=(large,))) == ("GPU-1", 1900.0)
 
+    def test_it_is_kept_while_an_ended_jobs_memory_is_on_its_way_back(self) -> None:
+        node = a_node(a_device(24 * GIB, 16 * GIB, unexplained=16 * GIB))
+        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 995.0))
+        young = a_waiting(2, 4 * GIB, limit=1.0)
+        found = decided(a_snapshot(node, waiting=(large, young)))
+        assert found[2].code is Code.SET_ASIDE
+        later = decided(a_snapshot(node, waiting=(large, young), at=1010.0))
+        assert later[2].verdict is Verdict.START, "what never comes back holds nobody up"
+
+    def test_it_is_given_up_for_an_outsider_with_a_name(self) -> None:
+        who = ((900, "u2", "python", 16 * GIB),)
+        node = a_node(a_device(24 * GIB, 16 * GIB, external=16 * GIB, external_who=who))
+        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 1060.0))
+        found = decided(a_snapshot(node, waiting=(large, a_waiting(2, 4 * GIB))))
+        assert found[2].verdict is Verdict.START
+
+    def test_memory_that_still_drains_counts_as_free_later(self) -> None:
+        node = a_node(a_device(24 * GIB, 4 * GIB, free=4 * GIB))
+        running = (a_running(90, 4 * GIB, 4 * GIB, elapsed=0.0, limit=30.0),)
+        assert self.planned(a_snapshot(node, running=running, waiting=(LARGE,))) == ("GPU-0", 1000.0)
+
     def test_a_moment_between_two_readings_moves_nothing(self) -> None:
         running = (replace(BUSY[0], elapsed=40.3),)
         large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 1060.0))

@@ -1,0 +1,122 @@
+"""The environment of a command: built from nothing, devices by index, frameworks within the cap, secrets hidden."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.domain.environment import (
+    BadVariable,
+    build_environment,
+    device_variables,
+    framework_variables,
+    overruled,
+    shown,
+)
+from tests.builders import GIB, MIB
+
+
+def test_a_job_without_a_device_sees_none() -> None:
+    variables = device_variables(None)
+    assert variables["CUDA_VISIBLE_DEVICES"] == ""
+    assert variables["HIP_VISIBLE_DEVICES"] == "-1"
+    assert variables["TIDEGATE_DEVICE_UUIDS"] == ""
+
+
+@pytest.mark.parametrize(
+    ("uuid", "index", "by_uuid", "seen"),
+    [
+        pytest.param("GPU-b", 1, False, "1", id="the index of this moment"),
+        pytest.param("MIG-7", 0, False, "MIG-7", id="an instance has only its UUID"),
+        pytest.param("GPU-b", 1, True, "GPU-b", id="a workload may ask for the UUID"),
+        pytest.param("GPU-b", None, False, "GPU-b", id="no index is known"),
+    ],
+)
+def test_a_device_is_named(uuid: str, index: int | None, by_uuid: bool, seen: str) -> None:
+    variables = device_variables(uuid, index=index, by_uuid=by_uuid)
+    assert variables == {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": seen,
+        "TIDEGATE_DEVICE_UUIDS": uuid,
+    }
+
+
+def test_the_other_runtime_renumbers_after_its_own_filter() -> None:
+    variables = device_variables("GPU-b", index=3, backend="ROCM")
+    assert variables["ROCR_VISIBLE_DEVICES"] == "3"
+    assert variables["HIP_VISIBLE_DEVICES"] == variables["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+class TestFrameworks:
+    def test_the_share_is_the_cap_less_a_context_of_the_whole_device(self) -> None:
+        found = framework_variables(6000 * MIB, 24000 * MIB, {}, 512 * MIB)
+        assert found.variables == {
+            "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.22",
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+            "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+            "CUPY_GPU_MEMORY_LIMIT": str(5488 * MIB),
+            "TIDEGATE_VRAM_CAP_BYTES": str(6000 * MIB),
+        }
+        assert found.kept == {}
+
+    @pytest.mark.parametrize("name", ["XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"])
+    def test_a_share_that_the_user_set_is_kept_and_never_set_twice(self, name: str) -> None:
+        found = framework_variables(6 * GIB, 24 * GIB, {name: ".5"}, 0)
+        assert not [v for v in found.variables if "MEM_FRACTION" in v]
+        assert found.kept == {name: ".5"}
+
+    def test_other_values_of_the_user_are_kept_too(self) -> None:
+        own = {"XLA_PYTHON_CLIENT_PREALLOCATE": "true", "CUPY_GPU_MEMORY_LIMIT": "50%"}
+        found = framework_variables(6 * GIB, 24 * GIB, own, 0)
+        assert found.kept == own
+        assert not set(own) & set(found.variables)
+
+    def test_a_cap_below_one_context_never_becomes_no_limit(self) -> None:
+        found = framework_variables(256 * MIB, 80 * GIB, {}, 512 * MIB)
+        assert found.variables["CUPY_GPU_MEMORY_LIMIT"] == "1"
+        assert found.variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.01"
+
+    def test_without_a_cap_only_preallocation_is_off(self) -> None:
+        found = framework_variables(None, None, {}, 512 * MIB)
+        assert set(found.variables) == {"XLA_PYTHON_CLIENT_PREALLOCATE", "TF_FORCE_GPU_ALLOW_GROWTH"}
+
+
+def test_later_layers_win_and_ours_cannot_be_replaced() -> None:
+    base = {"PATH": "/bin", "HOME": "/home/a"}
+    own = {"B": "3", "CUDA_VISIBLE_DEVICES": "0,1"}
+    built = build_environment(base, {"A": "1"}, {"A": "2", "B": "2"}, own, device_variables("GPU-b", index=1))
+    assert (built["A"], built["B"], built["CUDA_VISIBLE_DEVICES"]) == ("2", "3", "1")
+    assert built["LANG"] == "C.UTF-8"
+    assert overruled(own, built) == {"CUDA_VISIBLE_DEVICES": "0,1"}
+
+
+@pytest.mark.parametrize("variables", [{"1A": "x"}, {"A B": "x"}, {"": "x"}, {"A=B": "x"}, {"A": "x\0y"}])
+def test_what_no_process_can_be_given_is_refused(variables: dict[str, str]) -> None:
+    with pytest.raises(BadVariable):
+        build_environment({}, {}, {}, variables, {})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "WANDB_API_KEY",
+        "HF_TOKEN",
+        "DB_PASSWORD",
+        "AWS_SECRET_ACCESS_KEY",
+        "PGPASSWORD",
+        "SENTRY_DSN",
+        "GH_PAT",
+        "MY_AUTH",
+    ],
+)
+def test_what_looks_secret_is_masked(name: str) -> None:
+    assert shown({name: "hunter2"}) == {name: "•••"}
+
+
+def test_plain_values_are_shown_and_passwords_in_addresses_are_not() -> None:
+    variables = {"PWD": "/tmp", "KEYBOARD": "de", "PATH": "/bin", "PROXY": "http://bob:hunter2@proxy:80/"}
+    assert shown(variables) == {
+        "PWD": "/tmp",
+        "KEYBOARD": "de",
+        "PATH": "/bin",
+        "PROXY": "http://bob:•••@proxy:80/",
+    }
