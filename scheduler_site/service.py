@@ -44,9 +44,14 @@ class Refusal(RuntimeError):
 
 def up(options: Options) -> int:
     """Run the service until SIGINT or SIGTERM; return the process's exit code."""
-    options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = UpLock(options.data, options.role)
-    if not lock.take():
+    try:
+        options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        free = lock.take()
+    except OSError as error:
+        _say(f"Cannot keep anything in {options.data} ({error.strerror}); choose another with --data.")
+        return REFUSED
+    if not free:
         holder = lock.holder()
         _say(holder.sentence() if holder else "Tidegate was just stopping on this data; try again.")
         return ALREADY_UP
