@@ -31,6 +31,7 @@ class PoolNow(models.Model):
     external_who = models.JSONField(default=list)
     unexplained = models.BigIntegerField(null=True)
     owners = models.JSONField(default=dict)
+    draining = models.BooleanField(default=False)  # memory of an owner that ended is still coming back
     read_at = models.FloatField(null=True)
     epoch = models.CharField(max_length=40, blank=True)
     lost_since = models.DateTimeField(null=True)

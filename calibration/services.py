@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -16,7 +16,8 @@ from calibration.models import OpenWindow, Pin, Point, PoolNow, Sediment, StoreV
 STEPS = (1, 10, 300)  # seconds
 _FIGURES = [
     "kind", "name", "model", "backend", "index", "simulated", "state", "message", "total", "free", "used", "reserved",
-    "busy", "external", "external_who", "unexplained", "owners", "read_at", "epoch", "lost_since",
+    "busy", "external", "external_who", "unexplained", "owners", "draining", "read_at", "epoch",
+    "lost_since",
 ]  # fmt: skip
 
 
@@ -24,10 +25,13 @@ def store_reading(
     reading: Reading,
     attribution: Attribution,
     free: Mapping[str, int | None],
+    draining: Collection[str],
     lost_since: Mapping[str, datetime],
     now: float,
 ) -> None:
     """Write the newest figures of every pool of a node; ``free`` is the figure to decide on.
+
+    ``draining`` are the pools to which memory of an owner that ended is still coming back.
 
     A pool without a good reading keeps its last figures with their age, under its new state.
     """
@@ -52,6 +56,7 @@ def store_reading(
             external_who=[list(who) for who in attribution.external_who.get(pool.pool, ())],
             unexplained=attribution.unexplained.get(pool.pool),
             owners={owner: by_pool.get(pool.pool) for owner, by_pool in attribution.owners.items()},
+            draining=pool.pool in draining,
             read_at=_on_shared_clock(pool, reading, now),
             epoch=clock.epoch(),
             lost_since=lost_since.get(pool.pool),

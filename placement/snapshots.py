@@ -177,6 +177,7 @@ def _pool(node: str, pool: str, kind: str, name: str, declared: int | None, row:
         external=row.external,
         external_who=tuple((who[0], who[1], who[2], who[3]) for who in row.external_who),
         unexplained=row.unexplained,
+        draining=row.draining,
     )
 
 
@@ -200,6 +201,7 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
             used=job.used.get(pool),
             at_start=c["at_start"],
             settled=c.get("settled", False),
+            cap=c.get("cap"),
         )
         for pool, c in job.charges.items()
     }
@@ -219,6 +221,8 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
         learned=None if version is None else estimates.learned_duration(job, version),
         margins={pool: c.get("margin") or 0 for pool, c in job.charges.items()},
         finishing=bool(job.leader_exit),
+        arrival=job.pk,
+        priority=job.priority,
     )
 
 

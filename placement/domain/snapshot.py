@@ -46,6 +46,7 @@ class Pool:
     external: int | None = 0
     external_who: tuple[tuple[int, str, str, int | None], ...] = ()
     unexplained: int | None = 0
+    draining: bool = False  # memory of a run that ended is still coming back
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,10 @@ class Drains:
         for pool in pools:
             self._until[pool] = until
 
+    def pools(self) -> frozenset[str]:
+        """Return the pools that still drain."""
+        return frozenset(self._until)
+
     def active(self) -> bool:
         """Return whether any pool still drains: another look soon is worth it."""
         return bool(self._until)

@@ -16,6 +16,7 @@ from django.utils import timezone
 from calibration import clock
 from calibration import services as instrument_store
 from calibration.domain.attribution import attribute
+from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, Attribution, Claim, Identity, PoolState, Reading
 from calibration.probes.choose import Instrument
 from placement import snapshots
@@ -44,6 +45,7 @@ class Agent:
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
         self.over: dict[int, int] = {}
+        self.pools: set[str] = set()
         self.runners: dict[int, Identity] = {}
         self.began = float("-inf")  # monotonic second at which the last tick began
         self._turn = threading.Lock()
@@ -126,12 +128,13 @@ def _claims(agent: Agent, jobs: list[Job]) -> list[Claim]:
 
 
 def _save_observed(agent: Agent, jobs: list[Job], changed: list[Job], reading: Reading, found: Attribution) -> None:
+    over = snapshots.knobs_now()[0].watch_over_mib << 20
     for job in jobs:
         members = [
             {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
             for i in sorted(found.members.get(learning.owner(job), frozenset()))
         ][:500]
-        flags = _flags(job, reading)
+        flags = _flags(job, reading, over)
         if (job.members, job.flags) != (members, flags):
             job.members, job.flags = members, flags
             if job not in changed:
@@ -146,15 +149,22 @@ def _save_observed(agent: Agent, jobs: list[Job], changed: list[Job], reading: R
     Lease.objects.bulk_update(moved, ["bytes"], batch_size=200)
 
 
-def _flags(job: Job, reading: Reading) -> list[str]:
-    """Return sentences about where a job's memory is that its lease does not say."""
-    flags = []
+def _flags(job: Job, reading: Reading, over: int) -> list[str]:
+    """Return sentences about a job's memory that its lease does not say; ``over`` bytes above a charge are no news."""
+    flags = [
+        f"uses {gib(used, charge['granted'])} on {reading.pools[pool].name}, "
+        f"above the {gib(charge['granted'], used)} that it was granted"
+        for pool, charge in sorted(job.charges.items())
+        if pool in reading.pools
+        and (used := job.used.get(pool)) is not None
+        and used - charge["granted"] > max(over, charge.get("margin") or 0)
+    ]
     for pool, used in sorted(job.used.items()):
         if pool in (RAM, job.device) or not used:
             continue
         name = reading.pools[pool].name if pool in reading.pools else pool
         leased = reading.pools[job.device].name if job.device in reading.pools else (job.device or "no device")
-        flags.append(f"uses {used >> 20} MiB on {name}, which it does not lease (it leases {leased})")
+        flags.append(f"uses {gib(used)} on {name}, which it does not lease (it leases {leased})")
     if job.device and job.device in job.used and job.used[job.device] is None:
         flags.append("its device memory is not reported by the driver")
     if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
@@ -170,7 +180,10 @@ def _store(agent: Agent, reading: Reading, found: Attribution) -> None:
         else:
             agent.lost_since.pop(pool.pool, None)
     free = agent.drains.free(reading, snapshots.knobs_now()[0])
-    instrument_store.store_reading(reading, found, free, agent.lost_since, now)
+    instrument_store.store_reading(reading, found, free, agent.drains.pools(), agent.lost_since, now)
+    if agent.pools != set(reading.pools):
+        agent.pools = set(reading.pools)
+        instrument_store.forget_pools(agent.node, agent.pools)
     instrument_store.add_points(agent.history.points(reading, found))
     node = Node.objects.filter(name=agent.node).first()
     if node is None:
