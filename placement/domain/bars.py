@@ -88,6 +88,8 @@ def _still_due(board: Board, waiting: Waiting, one: Look) -> bool:
     plan = waiting.plan
     if plan is None or not _is(one.place, plan.node, plan.device):
         return False
+    if any(part.pool.draining for part in one.parts):
+        return True
     patience = board.knobs.drain_max_seconds + board.knobs.stale_seconds
     return board.snapshot.at <= plan.at + patience
 

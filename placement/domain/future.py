@@ -155,6 +155,9 @@ def _fits(board: Board, one: Look, gone: frozenset[int]) -> bool:
 
 
 def _nobody_named(one: Look, until: Mapping[int, float | None]) -> bool:
+    """Return whether the missing memory may be on its way back, as nobody who could be named holds it."""
+    if any(part.pool.draining for part in one.parts):
+        return True
     held = [part for part in one.parts if any(until[h.job] is None for h in part.ledger.holders)]
     named = [part for part in one.parts if any(amount for *_, amount in part.pool.external_who)]
     return not held and not named and not one.place.node.ram_pressure

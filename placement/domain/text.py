@@ -84,7 +84,8 @@ def measured(need: int, pool: Pool, room: Room, many: bool, most: bool = False) 
     if room.growth:
         sentence += f", after {gib(room.growth)} kept for {jobs(j for j, _ in room.holders)} to grow"
     who = outsiders(pool)
-    return f"{sentence}; {who}." if who else f"{sentence}."
+    back = "; memory of a run that ended is still coming back" if pool.draining else ""
+    return f"{sentence}{f'; {who}' if who else ''}{back}."
 
 
 def booked(need: int, pool: Pool, booking: Booked, many: bool) -> str:

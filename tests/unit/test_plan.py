@@ -190,6 +190,15 @@ class TestKeptPlan:
         later = decided(a_snapshot(node, waiting=(large, young), at=1010.0))
         assert later[2].verdict is Verdict.START, "what never comes back holds nobody up"
 
+    def test_a_pool_that_drains_keeps_it_whoever_the_memory_is_said_to_be(self) -> None:
+        who = ((90, "alice", "train", 16 * GIB),)
+        device = a_device(24 * GIB, 16 * GIB, external=16 * GIB, external_who=who)
+        node = a_node(replace(device, pool=replace(device.pool, draining=True)))
+        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 900.0))
+        found = decided(a_snapshot(node, waiting=(large, a_waiting(2, 4 * GIB, limit=1.0))))
+        assert found[2].code is Code.SET_ASIDE
+        assert "still coming back" in found[1].headline
+
     def test_it_is_given_up_for_an_outsider_with_a_name(self) -> None:
         who = ((900, "u2", "python", 16 * GIB),)
         node = a_node(a_device(24 * GIB, 16 * GIB, external=16 * GIB, external_who=who))
