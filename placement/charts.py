@@ -61,7 +61,7 @@ def _line(key: str, name: str, colour: str, at: list[int], amounts: list[int | N
 
 def _tone(owner: str) -> str:
     number = owner.removeprefix("job:")
-    return tone(int(number)) if number.isdecimal() else "ext"
+    return tone(int(number)) if number.isdecimal() else "faint"
 
 
 def _times(at: list[int]) -> list[int]:

@@ -257,7 +257,6 @@ class DeviceForm(Declaration):
     name = forms.CharField(max_length=40)
     declared = Amount(label="Declared capacity")
     exclusive_only = forms.BooleanField(required=False, label="Exclusive jobs only")
-    draining = forms.BooleanField(required=False, label="Draining")
 
     def __init__(self, *args: Any, device: Device, **options: Any) -> None:
         super().__init__(*args, row=device, prefix=f"device-{device.pk}", **options)
@@ -268,7 +267,6 @@ class NodeForm(Declaration):
 
     amount = "ram_declared"
     ram_declared = Amount(required=False, label="RAM that jobs may take", help_text="Empty: all there is.")
-    draining = forms.BooleanField(required=False, label="Draining")
 
     def __init__(self, *args: Any, node: Node, **options: Any) -> None:
         super().__init__(*args, row=node, prefix=f"node-{node.pk}", **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from calibration.domain.resources import gib
@@ -51,7 +51,7 @@ class RunningRow:
     where: str
     tone: str
     used: str
-    exact: str
+    exact: str = field(repr=False)
     cap: str
     ram: str
     filled: float | None

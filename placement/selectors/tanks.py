@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from calibration.domain.lineage import SERVICE
 from calibration.domain.resources import MIB, gib
 from calibration.models import PoolNow
 from placement.domain import reservations
@@ -33,7 +34,7 @@ class Owner:
 
     tone: str
     text: str
-    title: str = ""
+    title: str = field(default="", repr=False)  # exact figures on hover are no reason to draw anew
     href: str = ""
 
 
@@ -46,9 +47,9 @@ class Tank:
     name: str
     model: str
     size: str
-    exact: str
+    exact: str = field(repr=False)
     left: str
-    left_title: str
+    left_title: str = field(repr=False)
     layers: tuple[Layer, ...]
     owners: tuple[Owner, ...]
     notes: tuple[str, ...]
@@ -125,9 +126,13 @@ def fill(
         figure = gib(h.used) if h.used is not None else "not measured"
         put("used", tone(h.job), h.used, f"{label}: {figure} used")
         put("growth", tone(h.job), more, f"{label}: {gib(more)} kept for it to grow")
-        text = f"{label} {figure}" + (f" + {gib(more)} growth" if more else "")
+        text = f"{label} {figure}" + (f" + {gib(more)} growth" if more >= MIB else "")
         legend.append(Owner(tone(h.job), text, _exact(h.used), f"/jobs/{h.job}"))
     if now is not None:
+        own = whole(mapping(now.owners).get(SERVICE))
+        put("used", "self", own, f"Tidegate itself: {gib(own)}")
+        if own:
+            legend.append(Owner("self", f"Tidegate itself {gib(own)}", _exact(own)))
         put("external", "ext", now.external, f"external: {gib(now.external)}")
         legend += _outsiders(now, sees_commands)
         put("unknown", "unk", now.unexplained, f"not explained by any process: {gib(now.unexplained)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -25,13 +25,22 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a check, as people read it and exactly."""
+
+    name: str
+    text: str
+    exact: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class CheckRow:
     """One question of the gate. ``need_at`` is where the need ends on the bar, None without a bar."""
 
     code: str
     ok: bool
     sentence: str
-    figures: tuple[tuple[str, str, str], ...] = ()  # name, as people read it, exact
+    figures: tuple[Figure, ...] = ()
     shortfall: str = ""
     total: str = ""  # the sum that made the room, in words
     bar: tuple[Piece, ...] = ()
@@ -117,6 +126,21 @@ def of(decision: Any, decided_at: datetime | None = None) -> Verdict | None:
     )
 
 
+def settled(seen: Verdict | None) -> Verdict | None:
+    """Return the verdict without the words of what passed, to compare two of them."""
+    if seen is None:
+        return None
+    return replace(
+        seen,
+        whole=_objections(seen.whole),
+        places=tuple(replace(place, checks=_objections(place.checks)) for place in seen.places),
+    )
+
+
+def _objections(checks: tuple[CheckRow, ...]) -> tuple[CheckRow, ...]:
+    return tuple(CheckRow(row.code, True, "") if row.ok else row for row in checks)
+
+
 def check(raw: Mapping[str, Any]) -> CheckRow:
     """Return one stored check as a row; its bar is drawn where its figures make one."""
     figures = mapping(raw.get("figures"))
@@ -126,7 +150,7 @@ def check(raw: Mapping[str, Any]) -> CheckRow:
         code=str(raw.get("code") or ""),
         ok=bool(raw.get("ok")),
         sentence=str(raw.get("sentence") or ""),
-        figures=tuple((name.replace("_", " "), *_figure(name, value)) for name, value in figures.items()),
+        figures=tuple(Figure(name.replace("_", " "), *_figure(name, value)) for name, value in figures.items()),
         shortfall=f"{gib(short)} short" if short else "",
         total=_sum(figures),
         bar=bar,

@@ -7,7 +7,6 @@ from datetime import datetime
 from django.template import Context, Library
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from calibration.domain.resources import gib as in_gib
 from placement.models import Role
@@ -17,18 +16,18 @@ register = Library()
 
 
 @register.filter
-def gib(amount: int | None) -> SafeString:
+def gib(amount: int | None) -> str:
     """Return the amount with its exact bytes on hover."""
     if amount is None:
-        return format_html("<span>unknown</span>")
+        return "unknown"
     return format_html('<span title="{} bytes">{}</span>', f"{amount:,}", in_gib(amount))
 
 
 @register.simple_tag
-def moment(at: datetime | None, form: str = "short") -> SafeString:
+def moment(at: datetime | None, form: str = "short") -> str:
     """Return a time that the browser shows in its own zone; until then, and without scripts, the server's."""
     if at is None:
-        return format_html("–")
+        return "–"
     local = timezone.localtime(at)
     text = local.strftime("%Y-%m-%d %H:%M:%S" if form == "long" else "%H:%M")
     return format_html(
@@ -41,10 +40,10 @@ def moment(at: datetime | None, form: str = "short") -> SafeString:
 
 
 @register.simple_tag
-def since(at: datetime | None) -> SafeString:
+def since(at: datetime | None) -> str:
     """Return how long ago that was; the browser keeps it current."""
     if at is None:
-        return format_html("–")
+        return "–"
     span = wording.span((timezone.now() - at).total_seconds())
     return format_html(
         '<time datetime="{}" data-form="since" title="{}">{}</time>',

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from calibration import selectors as history
+from calibration.domain.lineage import SERVICE
 from calibration.domain.samples import RAM
 from placement import charts
 from placement.domain.errors import Refused
@@ -169,4 +170,5 @@ def _kind(kind: str) -> str:
 
 def _names(owners: dict[str, Any]) -> dict[str, str]:
     ids = {int(o[4:]): o for o in owners if o.startswith("job:") and o[4:].isdecimal()}
-    return {ids[pk]: f"#{pk} {name}" for pk, name in Job.objects.filter(pk__in=ids).values_list("pk", "name")}
+    jobs = Job.objects.filter(pk__in=ids).values_list("pk", "name")
+    return {SERVICE: "Tidegate itself", **{ids[pk]: f"#{pk} {name}" for pk, name in jobs}}

@@ -19,9 +19,10 @@
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: soft },
       margin: { l: 44, r: 8, t: 8, b: 28 }, hovermode: "x unified", showlegend: true, dragmode: false,
-      legend: { orientation: "h", y: -0.14, x: 0, font: { size: 12 } },
+      legend: { orientation: "h", y: -0.12, x: 0, font: { size: 12 }, traceorder: "normal" },
       hoverlabel: { bgcolor: colour("card"), bordercolor: line, font: { color: colour("ink") } },
-      xaxis: { type: "date", range: [end - LENGTH[range] * 1000, end], gridcolor: line, zeroline: false, linecolor: line },
+      xaxis: { type: "date", range: [end - LENGTH[range] * 1000, end], gridcolor: line, zeroline: false, linecolor: line,
+        tickformat: range === "30d" ? "%b %d" : "%H:%M", nticks: 7 },
       yaxis: { rangemode: "tozero", ticksuffix: " GiB", gridcolor: line, zeroline: false },
       uirevision: "kept",
     };

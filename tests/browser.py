@@ -1,0 +1,67 @@
+"""A real browser for tests and pictures: one launch, a page that keeps what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM = "/usr/bin/chromium"
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+
+
+@dataclass
+class Complaints:
+    """What a page did that it must not: errors in the console, scripts that threw, requests to elsewhere."""
+
+    address: str
+    found: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page) -> None:
+        """Collect from now on. Violations of the content policy are console errors."""
+        page.on("console", lambda m: self._add(f"console: {m.text}") if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self._add(f"script: {error}"))
+        page.on("request", lambda request: self._request(request.url))
+
+    def _request(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme in ("data", "blob"):
+            return
+        if parts.netloc != urlsplit(self.address).netloc:
+            self._add(f"request to {url}")
+
+    def _add(self, text: str) -> None:
+        # A refused form answers 422 on purpose; Chromium writes each such answer to the console.
+        if "status of 422" not in text:
+            self.found.append(text)
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Yield a running browser and end it."""
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+def log_in(page: Page, link: str) -> None:
+    """Open a one-time login link and use it."""
+    page.goto(link)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_selector("#queue")
