@@ -349,6 +349,12 @@ class TestFirstRun:
         assert grant is not None
         assert grant.charges["ram"] == charge
 
+    def test_a_job_without_a_device_is_charged_the_share_of_one(self) -> None:
+        node = a_node(a_device(), a_device(index=1), a_device(index=2), ram=a_ram(64 * GIB))
+        grant = decide(a_snapshot(node), a_waiting(1, ram=None, gpu=False)).grant
+        assert grant is not None
+        assert (grant.charges, grant.basis) == ({"ram": 16 * GIB}, "cold_start")
+
     def test_unknown_ram_closes_no_device(self) -> None:
         first = a_waiting(1, GIB, None)
         starts = plan(a_snapshot(waiting=(first, a_waiting(2, GIB, GIB))))
