@@ -87,3 +87,11 @@ class Person:
                 raise Refusal(error.code, json.loads(text)) from error
             except ValueError:
                 raise Refusal(error.code, text[:500]) from error
+
+
+def sign_in(service: Any, name: str = "admin") -> Person:
+    """Return somebody logged in by a fresh one-time link of a running service (tests.service.LiveService)."""
+    done = service.manage("login_link", name, "--address", service.address)
+    link = re.search(r"http\S+/login/link/\S+", done.stdout + done.stderr)
+    assert link, done
+    return Person(service.address, link[0])
