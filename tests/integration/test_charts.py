@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import plotly.offline
+import pytest
+from django.conf import settings
+
+from calibration import selectors
+from calibration.models import Point
+from placement import charts
+from placement.models import Role
+from tests.integration.rows import GIB, a_job, a_machine, a_user
+
+pytestmark = pytest.mark.django_db
+NOW = 1_800_000_000
+
+
+def points(step: int, count: int, now: int = NOW, **more) -> None:
+    """Store points that end now, ``step`` seconds apart."""
+    fields = {"total": 24 * GIB, "used": 10 * GIB, "free": 14 * GIB, "owners": {"job:7": 8 * GIB}, **more}
+    start = now - step * (count - 1)
+    Point.objects.bulk_create(
+        Point(node="atlas", pool="gpu", step=step, at=start + step * n, **fields) for n in range(count)
+    )
+
+
+def test_owners_and_external_stack_up_to_what_is_used():
+    points(1, 3)
+    figure = charts.figure(
+        selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW), {"job:7": "#7 train"}, 20 * GIB
+    )
+    owner, external, total, declared = figure["data"]
+    assert (owner["name"], owner["y"]) == ("#7 train", [8.0, 8.0, 8.0])
+    assert external["y"] == [2.0, 2.0, 2.0]
+    assert owner["stackgroup"] == external["stackgroup"]
+    assert (total["y"][0], declared["y"][0]) == (24.0, 20.0)
+    assert "stackgroup" not in total
+    assert figure["last"] == NOW
+
+
+def test_an_unknown_use_is_a_gap_and_never_zero():
+    points(1, 2, used=None)
+    series = selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW)
+    assert charts.external(series) == [None, None]
+
+
+def test_owners_above_the_reading_leave_no_negative_external():
+    points(1, 1, used=GIB)
+    assert charts.external(selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW)) == [0]
+
+
+def test_only_what_is_newer_is_sent():
+    points(1, 10)
+    series = selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW, since=NOW - 3)
+    assert series.at == (NOW - 2, NOW - 1, NOW)
+
+
+@pytest.mark.parametrize(
+    "stored, span, step",
+    [
+        pytest.param([(10, 20), (1, 200)], "1h", 10, id="ten-second points serve an hour"),
+        pytest.param([(1, 200)], "1h", 1, id="a young service shows seconds"),
+        pytest.param([(300, 10), (10, 300)], "24h", 300, id="five-minute points serve a day"),
+    ],
+)
+def test_a_range_takes_the_step_that_is_there(stored, span, step):
+    for seconds, count in stored:
+        points(seconds, count)
+    assert selectors.series("atlas", "gpu", selectors.SPANS[span], NOW).step == step
+
+
+def test_thinning_keeps_the_peak():
+    points(300, 3000)
+    Point.objects.filter(at=NOW - 300 * 1001).update(used=23 * GIB)
+    series = selectors.series("atlas", "gpu", selectors.SPANS["30d"], NOW)
+    assert len(series.at) <= selectors.MOST_POINTS
+    assert max(series.used) == 23 * GIB
+
+
+def test_the_endpoint_serves_any_logged_in_person_and_refuses_nonsense(client):
+    a_machine()
+    job = a_job(a_user("ada"))
+    client.force_login(a_user("vic", Role.VIEWER))
+    now = int(time.time())
+    Point.objects.create(
+        node="atlas", pool="ram", step=1, at=now, total=64 * GIB, used=8 * GIB, owners={f"job:{job.pk}": GIB}
+    )
+    answer = client.get("/devices/atlas/ram/series").json()
+    assert answer["data"][0]["name"] == f"#{job.pk} train-vit"
+    assert client.get(f"/devices/atlas/ram/series?since={now}").json()["last"] is None
+    for bad in ("range=1y", "since=-5", "since=x", "since=1e9", "since=99999999999999999999"):
+        assert client.get(f"/devices/atlas/ram/series?{bad}").status_code == 400, bad
+    assert client.get("/devices/atlas/other/series").status_code == 404
+
+
+def test_the_vendored_plotly_is_the_version_that_python_knows():
+    (script,) = Path(settings.REPOSITORY / "static/vendor").glob("plotly-basic-*.min.js")
+    version = plotly.offline.get_plotlyjs_version()
+    assert script.name == f"plotly-basic-{version}.min.js"
+    assert f"plotly.js (basic - minified) v{version}" in script.read_text()[:200]
+    assert (script.parent / "plotly-LICENSE.txt").read_text().startswith("MIT License")
+    pages = (Path(settings.REPOSITORY) / "templates").rglob("*.html")
+    assert not [p for p in pages if re.search(r"(src|href)=\"(https?:)?//", p.read_text())]

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from placement.models import LoginLink, Role
+from placement.services import members
+from tests.integration.rows import a_user
+
+pytestmark = pytest.mark.django_db
+
+PASSWORD = "correct horse battery"
+
+
+def test_every_page_asks_for_a_login(client: Client):
+    answer = client.get("/jobs/?whose=mine")
+    assert answer.status_code == 302
+    assert answer.url == "/login?next=/jobs/%3Fwhose%3Dmine"
+
+
+def test_a_password_opens_and_leads_on(client: Client):
+    a_user("ada", password=PASSWORD)
+    answer = client.post("/login", {"username": "ada", "password": PASSWORD, "next": "/devices"})
+    assert (answer.status_code, answer.url) == (302, "/devices")
+
+
+@pytest.mark.parametrize(
+    "onward", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example"]
+)
+def test_a_login_leads_nowhere_else(client: Client, onward: str):
+    a_user("ada", password=PASSWORD)
+    assert client.post("/login", {"username": "ada", "password": PASSWORD, "next": onward}).url == "/"
+
+
+def test_failed_logins_make_the_next_one_wait_whoever_it_is_for(client: Client):
+    a_user("ada", password=PASSWORD)
+    for _ in range(30):
+        answer = client.post("/login", {"username": "Ada", "password": "wrong"})
+        if answer.status_code == 429:
+            break
+    assert answer.status_code == 429
+    assert int(answer["Retry-After"]) > 0
+    assert re.search(r"possible in \d+ s", answer.content.decode())
+    # The right password does not help while the name waits, so guessing cannot be told from knowing.
+    assert client.post("/login", {"username": "ada", "password": PASSWORD}).status_code == 429
+
+
+def test_looking_at_a_link_does_not_use_it_up(client: Client):
+    token = members.make_link(a_user("ada"))
+    for _ in range(3):
+        assert client.get(f"/login/link/{token}").status_code == 200
+    assert LoginLink.objects.get().used_at is None
+    answer = client.post(f"/login/link/{token}")
+    assert (answer.status_code, answer.url) == (302, "/")
+    assert client.get("/").status_code == 200
+
+
+def test_a_link_opens_once(client: Client):
+    token = members.make_link(a_user("ada"))
+    client.post(f"/login/link/{token}")
+    again = Client().post(f"/login/link/{token}")
+    assert again.status_code == 410
+    assert b"used already" in again.content
+
+
+def test_a_link_without_a_valid_token_opens_nothing(client: Client):
+    assert client.post("/login/link/wrong").status_code == 410
+    assert client.get("/").status_code == 302
+
+
+def test_logging_out_takes_a_post(client: Client):
+    client.force_login(a_user("ada", Role.ADMIN))
+    assert client.get("/logout").status_code == 405
+    client.post("/logout")
+    assert client.get("/").status_code == 302
