@@ -38,7 +38,7 @@ def tick(send: Send, *, asked_by_end: bool = False) -> bool:
         if not my_turn:
             return False
         node_tick.look(mine)  # 1 read, 2 attribute, 3 observe, 4 reap, 5 store
-    admission.run_if_due()  # 6 snapshot, 7 plan, 8 claim
+    admission.run_if_due(at_once=asked_by_end)  # 6 snapshot, 7 plan, 8 claim
     dispatch(send)  # 9 dispatch
     publishing.publish()  # 10 publish
     return True

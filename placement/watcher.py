@@ -61,7 +61,7 @@ def _run() -> None:
     while True:
         ended = _wait(looks)
         now = time.monotonic()
-        if ended:
+        if ended or (not looks and loop.agent().drains.active()):  # a tick may have reaped before we saw the end
             looks = [now + after for after in _AFTER_END]
         due = [at for at in looks if at <= now]
         if due:

@@ -28,8 +28,13 @@ _TRIES = 3
 _written: dict[int, DecisionRecord] = {}  # of jobs that wait: what their history last said
 
 
-def run_if_due(*, wanted_only: bool = False) -> bool:
-    """Run a cycle if somebody wants one or the last began long enough ago; return whether one ran here."""
+def run_if_due(*, wanted_only: bool = False, at_once: bool = False) -> bool:
+    """Run a cycle if somebody wants one or the last began long enough ago; return whether one ran here.
+
+    ``at_once``: what this node measures has just changed, so what the last cycle saw is no longer true.
+    """
+    if at_once:
+        return run()
     knobs, _ = snapshots.knobs_now()
     row = Cycle.objects.filter(pk=1).first()
     if row is None:
