@@ -80,7 +80,7 @@ class State:
         missing: Sequence[str] = (),
         block: tuple[int, float] | None = None,
     ) -> None:
-        """Replace the machine at once. ``block``: (the nth memory call of a process, seconds it hangs)."""
+        """Replace the machine at once. ``block``: (the nth memory call of a process or 0 for every one, seconds)."""
         lines = [f"init {init}", f"every {every}", *(f"missing {name}" for name in missing)]
         if block is not None:
             lines.append(f"block {block[0]} {block[1]}")

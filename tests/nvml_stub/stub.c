@@ -4,7 +4,7 @@
  *   init CODE                          answer of nvmlInitWithFlags
  *   every CODE                         answer of every other call
  *   missing SYMBOL                     that call answers "function not found"
- *   block NTH SECONDS                  the NTH memory call of this process hangs, until the line goes
+ *   block NTH SECONDS                  the NTH memory call of this process (0: every one) hangs, until the line goes
  *   device UUID TOTAL USED RESERVED FAIL FAIL_MEMORY BUSY NAME...    BUSY -1: not supported
  *   compute|graphics|mps UUID PID BYTES GPU_INSTANCE COMPUTE_INSTANCE    BYTES -1: not told
  *   sm UUID PID PERCENT
@@ -153,7 +153,7 @@ API int nvmlDeviceGetName(void *h, char *text, unsigned n) { return text_of(h, "
 static int memory_of(void *handle, const char *call, device_t **d) {
     int mine = ++memory_calls;
     state_t *s = state();
-    for (double waited = 0; s->block_nth == mine && waited < s->block_s; waited += 0.02) {
+    for (double waited = 0; (!s->block_nth || s->block_nth == mine) && waited < s->block_s; waited += 0.02) {
         struct timespec pause = {0, 20000000};
         nanosleep(&pause, NULL);
         s = state();
