@@ -80,7 +80,7 @@ def worker(
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING")
     return Program(
         name=name,
-        argv=(*_celery(), "worker", "--hostname", name, "--queues", queue, *pool, *quiet),
+        argv=(*_celery("celery"), "worker", "--hostname", name, "--queues", queue, *pool, *quiet),
         environment={**environment, "TIDEGATE_READY_FILE": str(mark)},
         log=data / "logs" / f"{name.partition('@')[0]}.log",
         ready=mark.exists,
@@ -104,8 +104,8 @@ def beat(data: Path, environment: Mapping[str, str]) -> Program:
     scheduler = ("--scheduler", "scheduler_site.beat:MonotonicScheduler", "--pidfile=")
     return Program(
         name="beat",
-        argv=(*_celery(), "beat", *scheduler, "--loglevel", "WARNING"),
-        environment=environment,
+        argv=(*_celery("clock"), "beat", *scheduler, "--loglevel", "WARNING"),
+        environment={key: value for key, value in environment.items() if key != "DJANGO_SETTINGS_MODULE"},
         log=data / "logs" / "beat.log",
         ready=lambda: True,
     )
@@ -128,8 +128,8 @@ def web(data: Path, listener: socket.socket, environment: Mapping[str, str]) -> 
     )
 
 
-def _celery() -> tuple[str, ...]:
-    return (sys.executable, "-m", "celery", "--app", "scheduler_site.celery")
+def _celery(application: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "celery", "--app", f"scheduler_site.{application}")
 
 
 def _redis_answers(path: Path) -> bool:

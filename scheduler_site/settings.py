@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from scheduler_site import environ
+from scheduler_site import environ, queues
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -130,17 +129,11 @@ LOGGING = {
     "loggers": {"django.request": {"level": "ERROR"}},
 }
 
-# Celery reads the names below through its CELERY_ namespace.
-_BROKER = environ.text("TIDEGATE_BROKER_URL", f"safefs://{DATA}/broker")
-BROKER_IS_FILES = _BROKER.startswith("safefs://")
-if BROKER_IS_FILES:
-    BROKER_FOLDER = Path(urlsplit(_BROKER).path)
-    if not BROKER_FOLDER.is_absolute():
-        raise ImproperlyConfigured("TIDEGATE_BROKER_URL must be safefs:///absolute/directory or a redis URL.")
-    CELERY_BROKER_URL = "safefs://"
-    CELERY_BROKER_TRANSPORT_OPTIONS = {"folder": str(BROKER_FOLDER), "polling_interval": 0.1}
-else:
-    CELERY_BROKER_URL = _BROKER
-    CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 2}
+CELERY_BROKER_URL = environ.text("TIDEGATE_BROKER_URL", f"safefs://{DATA}/broker")
+try:
+    BROKER_FOLDER = queues.folder_of(CELERY_BROKER_URL)
+except ValueError as error:
+    raise ImproperlyConfigured(f"TIDEGATE_BROKER_URL: {error}.") from error
+BROKER_IS_FILES = BROKER_FOLDER is not None
 
 os.umask(os.umask(0o077) | 0o027)
