@@ -102,7 +102,10 @@ def _of_pool(board: Board, place: Place, part: Part) -> tuple[Check, Check | Non
     key = ("pool", part.pool.pool, part.need, part.margin, part.cold)
     if key not in memo:
         device = None if part.pool is place.node.ram else place.device
-        read = checks.reading(board, part.pool, device)
+        said = ("reading", part.pool.pool)
+        if said not in memo:
+            memo[said] = checks.reading(board, part.pool, device)
+        read = memo[said]
         first = checks.first_run_room(board, part) if part.cold and device is not None else None
         room = checks.measured(board, part) if read.ok else None
         memo[key] = read, first, checks.booked(board, part), room

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from calibration.domain.estimate import Estimate
 from calibration.domain.samples import PoolState
-
 from placement.domain.knobs import Knobs
 from placement.domain.requests import Exclusive, Request
 
