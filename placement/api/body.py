@@ -12,7 +12,7 @@ from calibration.domain.errors import BadAmount
 from calibration.domain.resources import parse_bytes
 from placement.domain.errors import Refused
 from placement.domain.submission import Submission
-from placement.forms import first_line
+from placement.forms.submit import first_line
 
 TEXTS = ("name", "note", "command", "workload", "setup", "cwd", "node", "device", "gpu", "exclusive")
 AMOUNTS = ("declared_ram", "declared_vram")

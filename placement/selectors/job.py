@@ -12,9 +12,10 @@ from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
 from placement.domain.jobs import State
 from placement.models import Device, Job
-from placement.selectors import access, rows, tanks, verdict, wording
+from placement.selectors import access, ladder, rows, tanks, verdict, wording
+from placement.selectors.ladder import Ladder
 from placement.selectors.queue import digest
-from placement.selectors.verdict import Ladder, Verdict
+from placement.selectors.verdict import Verdict
 from placement.selectors.wording import listing, mapping, whole
 
 HISTORY_SHOWN = 50
@@ -148,7 +149,7 @@ def page(user: AbstractBaseUser, job: Job) -> JobPage:
         chip=wording.rung_class(basis) if basis else "",
         verdict=seen,
         decided=job.decided_at.replace(microsecond=0) if job.decided_at and not queued else None,
-        ladders=verdict.ladders(job.estimate),
+        ladders=ladder.ladders(job.estimate),
         notes=tuple(str(n) for n in listing(mapping(job.estimate).get("notes"))),
         charges=_charges(job, names),
         history=tuple(
@@ -190,7 +191,7 @@ def _sub(job: Job, seen: Verdict | None) -> str:
     if job.state == State.QUEUED and seen and seen.plan and not seen.plan.at:
         return seen.plan.why_none
     if job.state in (State.ADMITTED, State.RUNNING):
-        return verdict.needs(job.estimate) and f"Estimated need: {verdict.needs(job.estimate)}."
+        return ladder.needs(job.estimate) and f"Estimated need: {ladder.needs(job.estimate)}."
     return ""
 
 

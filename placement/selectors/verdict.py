@@ -71,31 +71,6 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class RungRow:
-    """One rung of one pool's ladder."""
-
-    basis: str
-    word: str
-    chip: str
-    why: str
-    figure: str
-    exact: str
-    margin: str
-    counted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Ladder:
-    """All rungs of one pool kind, and what the need is."""
-
-    kind: str
-    need: str
-    basis: str
-    rungs: tuple[RungRow, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """A whole decision, the leading place first."""
 
@@ -156,24 +131,6 @@ def check(raw: Mapping[str, Any]) -> CheckRow:
         bar=bar,
         need_at=need_at,
     )
-
-
-def ladders(estimate: Any) -> tuple[Ladder, ...]:
-    """Return the ladder of each pool kind, device first."""
-    pools = mapping(mapping(estimate).get("pools"))
-    order = sorted(pools, key=lambda kind: kind != "vram")
-    return tuple(_ladder(kind, mapping(pools[kind])) for kind in order)
-
-
-def needs(estimate: Any) -> str:
-    """Return "8.2 GiB on a device, 12.4 GiB RAM"; "" where nothing is known."""
-    pools = mapping(mapping(estimate).get("pools"))
-    parts = []
-    for kind, words in (("vram", "on a device"), ("ram", "RAM")):
-        need = whole(mapping(pools.get(kind)).get("need"))
-        if need is not None:
-            parts.append(f"{gib(need)} {words}")
-    return ", ".join(parts)
 
 
 def _place(raw: Mapping[str, Any]) -> Place:
@@ -271,31 +228,3 @@ def _figure(name: str, value: Any) -> tuple[str, str]:
     if abs(value) < 2**16:
         return str(value), ""
     return gib(value), f"{value:,} bytes"
-
-
-def _ladder(kind: str, pool: Mapping[str, Any]) -> Ladder:
-    rows = []
-    for raw in listing(pool.get("rungs")):
-        rung = mapping(raw)
-        basis, amount = str(rung.get("basis") or ""), whole(rung.get("bytes"))
-        margin = whole(rung.get("margin"))
-        rows.append(
-            RungRow(
-                basis=basis,
-                word=wording.rung(basis),
-                chip=wording.rung_class(basis),
-                why=str(rung.get("why") or "") or ("not needed" if basis == "cold_start" else "no number"),
-                figure=gib(amount) if amount is not None else "–",
-                exact=f"{amount:,} bytes" if amount is not None else "no number",
-                margin=f"margin {gib(margin)}" if margin else "",
-                counted=bool(rung.get("counted")),
-            )
-        )
-    need = whole(pool.get("need"))
-    return Ladder(
-        kind="Device memory" if kind == "vram" else "RAM",
-        need=gib(need) if need is not None else "nothing known",
-        basis=str(pool.get("basis") or ""),
-        rungs=tuple(rows),
-        notes=tuple(str(n) for n in listing(pool.get("notes"))),
-    )

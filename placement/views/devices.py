@@ -16,7 +16,7 @@ from calibration.domain.lineage import SERVICE
 from calibration.domain.samples import RAM
 from placement import charts
 from placement.domain.errors import Refused
-from placement.forms import DeviceForm, HoldForm, NodeForm
+from placement.forms.declarations import DeviceForm, HoldForm, NodeForm
 from placement.models import Device, Job, Node, Role
 from placement.selectors import access, devices
 from placement.selectors.queue import digest

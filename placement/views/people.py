@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from placement.domain.errors import Refused
-from placement.forms import PersonForm
+from placement.forms.declarations import PersonForm
 from placement.models import Role
 from placement.selectors import lists
 from placement.services import accounts, members

@@ -11,9 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from placement.domain.errors import Infeasible, NotYours, Refused
-from placement.forms import SubmitForm, seconds_text
+from placement.forms.fields import seconds_text
+from placement.forms.submit import SubmitForm
 from placement.models import Role, Workload
-from placement.selectors import access, submit, verdict
+from placement.selectors import access, ladder, submit, verdict
 from placement.services import jobs
 from placement.views import wake
 from placement.views.door import door
@@ -62,8 +63,8 @@ def estimate(request: HttpRequest) -> HttpResponse:
         else:
             context["preview"] = seen
             context["verdict"] = verdict.of(seen.decision)
-            context["ladders"] = verdict.ladders(seen.estimate)
-            context["need"] = verdict.needs(seen.estimate)
+            context["ladders"] = ladder.ladders(seen.estimate)
+            context["need"] = ladder.needs(seen.estimate)
     else:
         context["errors"] = [
             (form.fields[name].label or name.replace("_", " ") if name in form.fields else "", text)

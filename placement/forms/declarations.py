@@ -1,0 +1,87 @@
+"""What admins declare and operators hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+from calibration.domain.resources import gib
+from placement.forms.fields import Amount
+from placement.models import Device, Node
+
+
+class Declaration(forms.Form):
+    """A declaration with the values that the admin saw, so that nobody overwrites what they have not seen."""
+
+    amount = ""  # the field that holds bytes
+    seen = forms.CharField(max_length=2000, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, row: Device | Node, prefix: str, **options: Any) -> None:
+        self.row = row
+        stored = {name: getattr(row, name) for name in self.base_fields if name != "seen"}
+        bytes_ = stored[self.amount]
+        initial = {
+            **stored,
+            self.amount: gib(bytes_) if bytes_ is not None else "",
+            "seen": json.dumps(stored),
+        }
+        super().__init__(*args, initial=initial, prefix=prefix, auto_id="id-%s", **options)
+        self.before = self._before(stored)
+        self.fields[self.amount].stored = self.before[self.amount]
+
+    def _before(self, stored: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not self.is_bound:
+            return stored
+        try:
+            seen = json.loads(self.data.get(self.add_prefix("seen"), ""))
+        except ValueError:
+            return stored
+        return {**stored, **{n: v for n, v in seen.items() if n in stored}} if isinstance(seen, dict) else stored
+
+    def changes(self) -> dict[str, Any]:
+        """Return the fields whose value differs from what the admin saw."""
+        return {n: v for n, v in self.cleaned_data.items() if n != "seen" and v != self.before[n]}
+
+    def expected(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the changed fields were when the admin looked."""
+        return {name: self.before[name] for name in changes}
+
+
+class DeviceForm(Declaration):
+    """A device's declaration."""
+
+    amount = "declared"
+    name = forms.CharField(max_length=40)
+    declared = Amount(label="Declared capacity")
+    exclusive_only = forms.BooleanField(required=False, label="Exclusive jobs only")
+
+    def __init__(self, *args: Any, device: Device, **options: Any) -> None:
+        super().__init__(*args, row=device, prefix=f"device-{device.pk}", **options)
+
+
+class NodeForm(Declaration):
+    """A node's declaration."""
+
+    amount = "ram_declared"
+    ram_declared = Amount(required=False, label="RAM that jobs may take", help_text="Empty: all there is.")
+
+    def __init__(self, *args: Any, node: Node, **options: Any) -> None:
+        super().__init__(*args, row=node, prefix=f"node-{node.pk}", **options)
+
+
+class HoldForm(forms.Form):
+    """Stop a thing until a time, or until released."""
+
+    why = forms.CharField(required=False, max_length=200)
+    hours = forms.FloatField(required=False, min_value=0.01, max_value=24 * 365)
+
+
+class PersonForm(forms.Form):
+    """A user's role and Unix account, as admins set them."""
+
+    role = forms.CharField(max_length=10)
+    account = forms.CharField(required=False, max_length=64)
+    root = forms.BooleanField(required=False)
