@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -11,17 +12,20 @@ from typing import Any
 from django.conf import settings
 
 from calibration import clock, rows
+from calibration.domain.errors import BadKnob
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.samples import RAM, PoolState
 from calibration.models import PoolNow
 from placement import estimates
 from placement.domain.jobs import ACTIVE, State
-from placement.domain.knobs import Knobs
+from placement.domain.knobs import KnobError, Knobs
 from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.snapshot import Charge, Device, Hold, KeptPlan, Node, Pool, Running, Snapshot, Waiting
 from placement.models import Cycle, Job, KnobOverride
 from placement.models import Device as DeviceRow
 from placement.models import Node as NodeRow
+
+log = logging.getLogger(__name__)
 
 
 def knobs_now() -> tuple[Knobs, InstrumentKnobs]:
@@ -33,9 +37,19 @@ def knobs_now() -> tuple[Knobs, InstrumentKnobs]:
 
 @lru_cache(maxsize=8)
 def _knobs(values: tuple[tuple[str, object], ...]) -> tuple[Knobs, InstrumentKnobs]:
-    ours = {n: v for n, v in values if n in Knobs.__dataclass_fields__}
-    theirs = {n: v for n, v in values if n in InstrumentKnobs.__dataclass_fields__}
-    return Knobs.with_overrides(ours), InstrumentKnobs.defaults().replace(**theirs)
+    """Return both tables with these values in place; one that is wrong is named in the log and left at its default."""
+    ours, theirs = Knobs(), InstrumentKnobs.defaults()
+    good: dict[str, object] = {}
+    for name, value in values:
+        try:
+            if name in Knobs.__dataclass_fields__:
+                ours = Knobs.with_overrides({**good, name: value})
+                good[name] = value
+            if name in InstrumentKnobs.__dataclass_fields__:
+                theirs = theirs.replace(**{name: value})  # type: ignore[arg-type]  # replace() checks the type
+        except (KnobError, BadKnob) as error:
+            log.error("a knob is not in force: %s", error, extra={"action": "bad_knob"})
+    return ours, theirs
 
 
 def nobody_lacks(user: Any) -> str:

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from placement.domain.errors import Refused
+from placement.models import KnobOverride
+from placement.services import tuning
+
+
+class Command(BaseCommand):
+    """List the knobs that were turned, or turn one."""
+
+    help = (
+        "List the knobs that are not at their default, set one (knob NAME VALUE), or put it back (knob NAME default)."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", nargs="?")
+        parser.add_argument("value", nargs="?")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["name"] is None:
+            for row in KnobOverride.objects.order_by("name"):
+                self.stdout.write(f"{row.name} = {row.value} (set by {row.who})")
+            return
+        if options["value"] is None:
+            raise CommandError("Give a value too, or the word default.")
+        try:
+            text = None if options["value"] == "default" else options["value"]
+            self.stdout.write(tuning.turn(None, options["name"], text))
+        except Refused as error:
+            raise CommandError(error.sentence) from error

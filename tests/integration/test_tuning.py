@@ -1,0 +1,37 @@
+"""Knobs are checked when they are turned, and a wrong one in the table never stops the loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement import snapshots
+from placement.domain.errors import Refused
+from placement.models import AuditEntry, KnobOverride
+from placement.services import tuning
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_turned_knob_is_in_force_and_on_record() -> None:
+    tuning.turn(None, "grace_seconds", "3")
+    assert snapshots.knobs_now()[0].grace_seconds == 3
+    assert AuditEntry.objects.get(action="turn_knob").detail == {"before": None, "after": 3}
+    tuning.turn(None, "grace_seconds", None)
+    assert snapshots.knobs_now()[0].grace_seconds == 10
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [("grace_seconds", "soon"), ("grace_seconds", "-1"), ("leftovers", "maybe"), ("no_such", "1"), ("quantile", "[]")],
+)
+def test_a_wrong_value_is_refused_with_a_sentence(name: str, text: str) -> None:
+    with pytest.raises(Refused, match=r"\w+ .*\."):
+        tuning.turn(None, name, text)
+    assert not KnobOverride.objects.exists()
+
+
+def test_a_wrong_row_is_left_out_and_the_others_hold() -> None:
+    KnobOverride.objects.create(name="ram_low", value=2, who="x")
+    KnobOverride.objects.create(name="grace_seconds", value=4, who="x")
+    knobs, _ = snapshots.knobs_now()
+    assert (knobs.ram_low, knobs.grace_seconds) == (0.85, 4)
