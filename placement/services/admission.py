@@ -14,17 +14,18 @@ from django.utils import timezone
 from calibration import clock
 from calibration.domain.samples import RAM
 from placement import snapshots
-from placement.domain.decision import Decision, Verdict
+from placement.domain.decision import Code, Decision, Verdict
 from placement.domain.history import worth_writing
 from placement.domain.jobs import State
 from placement.domain.plan import plan
 from placement.domain.snapshot import Snapshot, Waiting
 from placement.domain.wire import decision_json, estimate_json
 from placement.models import Cycle, DecisionRecord, Job, Lease
-from placement.services import accounts, cycle_pipe, cycle_row
+from placement.services import accounts, causes, cycle_pipe, cycle_row
 
 log = logging.getLogger(__name__)
 _TRIES = 3
+_REFRESH = 10.0  # seconds after which ages on a waiting job's row are brought up to date
 _written: dict[int, DecisionRecord] = {}  # of jobs that wait: what their history last said
 
 
@@ -163,18 +164,31 @@ def _update_waiting(row: Job, waiting: Waiting, decision: Decision, body: dict[s
     plan_now: dict[str, Any] = {}
     if planned and planned.keeps and planned.at is not None:
         plan_now = {"node": planned.node, "device": planned.device, "at": planned.at, "epoch": clock.epoch()}
-    estimate = estimate_json(waiting.estimate)
-    same = (row.headline, row.code, row.plan, row.estimate) == (
-        decision.headline[:500],
-        body["code"] or "",
-        plan_now,
-        estimate,
-    ) and row.decision.get("candidates") == body["candidates"]
-    if same and row.decided_at and (timezone.now() - row.decided_at).total_seconds() < 2:
+    headline = decision.headline
+    if decision.code is Code.INFEASIBLE:
+        headline = f"{headline} {causes.of_infeasible(row)}".strip()
+        body["headline"] = headline
+    shown = {
+        "headline": headline[:500],
+        "code": body["code"] or "",
+        "plan": plan_now,
+        "estimate": estimate_json(waiting.estimate),
+    }
+    same = all(getattr(row, name) == value for name, value in shown.items())
+    old = row.decided_at is None or (timezone.now() - row.decided_at).total_seconds() >= _REFRESH
+    if same and not old and _without_ages(row.decision) == _without_ages(body):
         return False
-    row.decision, row.decided_at, row.estimate = body, timezone.now(), estimate
-    row.headline, row.code, row.plan = decision.headline[:500], body["code"] or "", plan_now
+    for name, value in shown.items():
+        setattr(row, name, value)
+    row.decision, row.decided_at = body, timezone.now()
     return True
+
+
+def _without_ages(body: Any) -> Any:
+    """Return a decision's JSON without its seconds: ages are floats, sizes are ints, and ages always move."""
+    if isinstance(body, dict):
+        return {k: _without_ages(v) for k, v in body.items() if not isinstance(v, float) and k != "sentence"}
+    return [_without_ages(v) for v in body] if isinstance(body, list | tuple) else body
 
 
 def _admit(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any], snapshot: Snapshot) -> None:
