@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,3 +147,40 @@ def _cycle_pipe_of(pid: int) -> Path:
     environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     (number,) = [entry.partition(b"=")[2] for entry in environment if entry.startswith(b"TIDEGATE_CYCLE_PIPE=")]
     return Path(f"/proc/{pid}/fd/{int(number)}")
+
+
+def test_pages_and_node_can_run_apart(redis_url: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TIDEGATE_")}
+    environment |= {"TIDEGATE_DATA": str(data), "TIDEGATE_BROKER_URL": redis_url, "TIDEGATE_NODE": "apart"}
+    prepared = subprocess.run(
+        [sys.executable, "-m", "scheduler_site.errands", "prepare", "--simulate", "1x24GiB"],
+        env=environment | {"DJANGO_SETTINGS_MODULE": "scheduler_site.settings"},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert prepared.returncode == 0, prepared.stderr
+    parts = []
+    try:
+        for arguments in (["worker"], ["web", "--port", "0"]):
+            with (tmp_path / arguments[0]).open("wb") as output:
+                command_line = [sys.executable, "-m", "scheduler_site", *arguments]
+                parts.append(
+                    subprocess.Popen(command_line, env=environment, cwd=REPOSITORY, stdout=output, stderr=output)
+                )
+        for name in ("worker", "web"):
+            until(lambda name=name: "Tidegate is up" in (tmp_path / name).read_text(), 60, name)
+
+        worker = json.loads((data / "worker.json").read_text())
+        web = json.loads((data / "web.json").read_text())
+        assert set(worker["children"]) == {"start@apart", "tick@apart", "beat"}
+        assert set(web["children"]) == {"web"}
+        with urllib.request.urlopen(web["address"] + "/healthz", timeout=10) as answer:
+            assert answer.read() == b"ok"
+    finally:
+        for part in parts:
+            part.terminate()
+        assert [part.wait(20) for part in parts] == [0, 0]
