@@ -191,6 +191,15 @@ def _without_ages(body: Any) -> Any:
     return [_without_ages(v) for v in body] if isinstance(body, list | tuple) else body
 
 
+def _before(snapshot: Snapshot, node_name: str, pool: str) -> dict[str, int | None]:
+    """Return what was free and unexplained in a device before the job came, for what is learned at its end."""
+    for node in snapshot.nodes:
+        for device in node.devices:
+            if (node.name, device.uuid) == (node_name, pool):
+                return {"free_before": device.pool.free, "unexplained_before": device.pool.unexplained}
+    return {}
+
+
 def _admit(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any], snapshot: Snapshot) -> None:
     grant = decision.grant
     if grant is None:
@@ -205,6 +214,7 @@ def _admit(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any],
             "basis": waiting.estimate.pools["ram" if pool == RAM else "vram"].basis.word,
             "settled": False,
             "note": "",
+            **_before(snapshot, grant.node, pool),
         }
         for pool, amount in grant.charges.items()
     }

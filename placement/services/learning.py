@@ -10,11 +10,12 @@ from typing import Any
 
 from calibration import rows
 from calibration import services as instrument
+from calibration.domain.attribution import unexplained_growth
 from calibration.domain.charge import Settled, held, settle
 from calibration.domain.deaths import Death
 from calibration.domain.knobs import Knobs
 from calibration.domain.ladder import Basis
-from calibration.domain.preallocation import took_what_it_was_given
+from calibration.domain.preallocation import looks_preallocated, took_what_it_was_given
 from calibration.domain.samples import RAM, Attribution, Reading
 from calibration.domain.windows import Window, close, observe
 from calibration.models import OpenWindow, Sediment
@@ -31,6 +32,8 @@ class Open:
     window: Window
     saved_at: float = float("-inf")
     saved_peaks: Mapping[str, int] = field(default_factory=dict)
+    unexplained: int | None = None  # the most on its device that no process list explained while it ran
+    unexplained_now: int | None = None
 
 
 class Windows:
@@ -70,9 +73,14 @@ class Windows:
             amounts["vram"] = used.get(job.device)
         busy = reading.pools[job.device].busy if job.device in reading.pools else None
         kept.window = observe(kept.window, reading.at, amounts, busy, knobs)
+        if job.device:
+            left = kept.unexplained_now = attribution.unexplained.get(job.device)
+            kept.unexplained = left if kept.unexplained is None else max(kept.unexplained, left or 0)
         before = (job.used, job.charges)
         job.used = used
         job.charges = _settled(job, kept.window, reading.at, knobs, version)
+        if RAM in job.charges:
+            job.charges[RAM]["approximate"] = not attribution.exact.get(owner(job), True)
         self._save(job, kept, reading.at)
         return before != (job.used, job.charges)
 
@@ -105,7 +113,8 @@ class Windows:
 
         ``duration`` is the runner's own figure in seconds, None where nobody saw the end.
         """
-        window = self.of(job, at).window
+        kept_open = self.of(job, at)
+        window = kept_open.window
         self.drop(job.pk)
         by_kind = {("ram" if pool == RAM else "vram"): charge for pool, charge in job.charges.items()}
         row = close(
@@ -117,7 +126,9 @@ class Windows:
             charge={kind: c["at_start"] for kind, c in by_kind.items()},
             cap={kind: c["cap"] for kind, c in by_kind.items() if c.get("cap") is not None},
             died_of=died_of,
-            preallocated=took_what_it_was_given(window, device_total, None, receipt, knobs=knobs),
+            preallocated=took_what_it_was_given(window, device_total, _free_before(job), receipt, knobs=knobs),
+            unexplained=_began_with(job, kept_open),
+            note=_note(job, window, device_total, receipt, knobs),
             knobs=knobs,
         )
         kept = None
@@ -132,6 +143,26 @@ class Windows:
 def owner(job: Job) -> str:
     """Return the name under which the instrument knows a job."""
     return f"job:{job.pk}"
+
+
+def _free_before(job: Job) -> int | None:
+    found = job.charges.get(job.device, {}).get("free_before")
+    return found if isinstance(found, int) else None
+
+
+def _began_with(job: Job, kept: Open) -> dict[str, int]:
+    """Return bytes that no process list explains and that came and went with this run."""
+    before = job.charges.get(job.device, {}).get("unexplained_before")
+    grown = unexplained_growth(before, kept.unexplained, kept.unexplained_now)
+    return {"vram": grown} if grown else {}
+
+
+def _note(job: Job, window: Window, device_total: int | None, receipt: int | None, knobs: Knobs) -> str:
+    """Return what to say of a peak that looks like a preallocation and that no receipt of the cap covers."""
+    cap = job.charges.get(job.device, {}).get("cap")
+    if receipt is None and looks_preallocated(window, device_total, _free_before(job), cap=cap, knobs=knobs):
+        return "vram: most came at once, near a usual share of what there was: it may be a preallocation, not a need"
+    return ""
 
 
 def store_version() -> int:
