@@ -86,7 +86,7 @@ class PssReader:
             if fresh and (self._clock() - now) * 1000 >= self.budget_ms:
                 self.left_over = len(due) - len(fresh)
                 break
-            self._read(pid, members[pid].start_ticks, own[pid])
+            self._read(pid, members[pid].start_ticks)
             fresh.add(pid)
         return {pid: self._sample(sample, own[pid], pid in fresh) for pid, sample in members.items()}
 
@@ -116,13 +116,14 @@ class PssReader:
         except (OSError, ValueError, IndexError):
             return None
 
-    def _read(self, pid: int, start_ticks: int, own: int | None) -> None:
+    def _read(self, pid: int, start_ticks: int) -> None:
         try:
             need, cached = parse_rollup(read_small(f"{self.root}/{pid}/smaps_rollup"))
         except (OSError, ValueError):
             self._exact.pop(pid, None)  # not ours to read, or gone: the resident size is marked instead
             return
-        self._exact[pid] = _Exact(start_ticks, need, cached, own, self._clock())
+        # Asked right after: what it took since the walk is in its need and must not be added once more.
+        self._exact[pid] = _Exact(start_ticks, need, cached, self._own(pid), self._clock())
 
     def _sample(self, sample: ProcessSample, own: int | None, fresh: bool) -> ProcessSample:
         if sample.state in "ZX":  # an ended process holds no memory, however long nobody collects it

@@ -70,6 +70,22 @@ def test_a_rollup_without_sizes_is_an_error() -> None:
         parse_rollup(b"Rss: 12 kB\n")
 
 
+def test_what_a_process_takes_while_it_is_read_is_counted_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.proc.process(10, rss=400 * MIB, own=300 * MIB)
+    bench.proc.rollup(10, Pss_Anon=350 * 1024, Pss_File=0, Pss_Shmem=0)
+    real = pss.read_small
+
+    def growing(path: str, *size: int) -> bytes:
+        if path.endswith("smaps_rollup"):  # by now it has 50 MiB more than the walk has seen
+            bench.proc.process(10, rss=450 * MIB, own=350 * MIB)
+        return real(path, *size)
+
+    monkeypatch.setattr(pss, "read_small", growing)
+    assert bench.look(10)[10].ram == 350 * MIB
+    bench.now = 1.0
+    assert bench.look(10)[10].ram == 350 * MIB
+
+
 def test_between_exact_readings_new_pages_are_added_and_the_value_is_marked(bench: Bench) -> None:
     bench.proc.process(10, rss=400 * MIB, own=300 * MIB)
     bench.proc.rollup(10, Pss_Anon=200 * 1024, Pss_File=7 * 1024, Pss_Shmem=0)
