@@ -1,4 +1,4 @@
-"""A job that holds device memory until a file is there: `holder.py SIZE FILE`. Run by tests, not by pytest."""
+"""A job that holds memory until a file is there: `holder.py vram|ram SIZE FILE`. Run by tests, not by pytest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import simgpu
 
-device = simgpu.Device()
-device.hold(simgpu.parse_size(sys.argv[1]), busy=0.9)
-while not os.path.exists(sys.argv[2]):
+kind, size, file = sys.argv[1:]
+ram = simgpu.Ram()
+if kind == "ram":
+    ram.hold(simgpu.parse_size(size))
+else:
+    simgpu.Device().hold(simgpu.parse_size(size), busy=0.9)
+while not os.path.exists(file):
     time.sleep(0.005)

@@ -82,7 +82,7 @@ def test_what_does_not_fit_says_why_in_figures_that_add_up_and_starts_when_room_
     _, gpu1 = device_uuids(service)
     on = {"gpu": "one", "device": gpu1, "declared_ram": "200 MiB"}
     gates = {size: tmp_path / size for size in ("16GiB", "12GiB")}
-    large, small = (python(HOLDER, size, gate) for size, gate in gates.items())
+    large, small = (python(HOLDER, "vram", size, gate) for size, gate in gates.items())
     for command, size in ((large, 16), (small, 12)):
         _learn(service, person, person.submit(command, **on), gpu1, size * GIB, gates[f"{size}GiB"])
     gate = gates["16GiB"]  # the other stays open: the one that waits ends as soon as it has its memory
