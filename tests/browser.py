@@ -44,8 +44,8 @@ class Complaints:
             self._add(f"request to {url}")
 
     def _add(self, text: str) -> None:
-        # A refused form answers 422 on purpose; Chromium writes each such answer to the console.
-        if "status of 422" not in text:
+        # A refused form answers 422, a session that is over 401, on purpose; Chromium writes each to the console.
+        if not any(f"status of {status}" in text for status in (401, 422)):
             self.found.append(text)
 
 

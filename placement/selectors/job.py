@@ -232,14 +232,19 @@ def _percent(part: int | None, top: int | None) -> float | None:
     return None if part is None or not top else min(100.0, round(part / top * 200) / 2)
 
 
-def _evidence(raw: Any) -> tuple[tuple[str, str], ...]:
-    found = []
-    for name, value in mapping(raw).items():
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 2**20:
-            text = f"{gib(value)} ({value:,} bytes)"
-        else:
-            text = str(value)
-        found.append((str(name).replace("_", " "), text))
+def _evidence(raw: Any, prefix: str = "") -> tuple[tuple[str, str], ...]:
+    """Return what is known of the end, nested parts spelled out; what is unknown or did not happen is left out."""
+    found: list[tuple[str, str]] = []
+    for key, value in mapping(raw).items():
+        name = f"{prefix}{str(key).replace('_', ' ')}"
+        if isinstance(value, dict):
+            found += _evidence(value, f"{name}: ")
+        elif isinstance(value, bool):
+            found += [(name, "yes")] if value else []
+        elif isinstance(value, int) and value >= 2**20:
+            found.append((name, f"{gib(value)} ({value:,} bytes)"))
+        elif value not in (None, "", [], 0):
+            found.append((name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
     return tuple(found)
 
 

@@ -30,12 +30,19 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """One line of the legend. ``href`` "" where there is nothing to open."""
+    """One line of the legend, and of the table: who, use, growth. ``href`` "" where there is nothing to open."""
 
     tone: str
-    text: str
+    who: str
+    used: str
+    growth: str = ""
     title: str = field(default="", repr=False)  # exact figures on hover are no reason to draw anew
     href: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the line: "#41 train-vit 11.0 GiB + 2.1 GiB growth"."""
+        return f"{self.who} {self.used}" + (f" + {self.growth} growth" if self.growth else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +133,13 @@ def fill(
         figure = gib(h.used) if h.used is not None else "not measured"
         put("used", tone(h.job), h.used, f"{label}: {figure} used")
         put("growth", tone(h.job), more, f"{label}: {gib(more)} kept for it to grow")
-        text = f"{label} {figure}" + (f" + {gib(more)} growth" if more >= MIB else "")
-        legend.append(Owner(tone(h.job), text, _exact(h.used), f"/jobs/{h.job}"))
+        shown = gib(more) if more >= MIB else ""
+        legend.append(Owner(tone(h.job), label, figure, shown, _exact(h.used), f"/jobs/{h.job}"))
     if now is not None:
         own = whole(mapping(now.owners).get(SERVICE))
         put("used", "self", own, f"Tidegate itself: {gib(own)}")
         if own:
-            legend.append(Owner("self", f"Tidegate itself {gib(own)}", _exact(own)))
+            legend.append(Owner("self", "Tidegate itself", gib(own), title=_exact(own)))
         put("external", "ext", now.external, f"external: {gib(now.external)}")
         legend += _outsiders(now, sees_commands)
         put("unknown", "unk", now.unexplained, f"not explained by any process: {gib(now.unexplained)}")
@@ -151,13 +158,14 @@ def _outsiders(now: PoolNow, sees_commands: bool) -> list[Owner]:
     for row in listing(now.external_who)[:3]:
         pid, user, name, amount = (*row, None, None, None, None)[:4]
         whose = f"{user}, pid {pid}" + (f", {name}" if sees_commands and name else "")
-        lines.append(Owner("ext", f"external: {whose} {gib(whole(amount))}", _exact(whole(amount))))
+        lines.append(Owner("ext", f"external: {whose}", gib(whole(amount)), title=_exact(whole(amount))))
     if not lines and now.external is None:
-        lines.append(Owner("ext", "external: unknown (the driver names no sizes)"))
+        lines.append(Owner("ext", "external:", "unknown (the driver names no sizes)"))
     elif not lines and now.external and now.external >= 64 * MIB:
-        lines.append(Owner("ext", f"external {gib(now.external)}", _exact(now.external)))
+        lines.append(Owner("ext", "external", gib(now.external), title=_exact(now.external)))
     if now.unexplained and now.unexplained >= 64 * MIB:
-        lines.append(Owner("unk", f"not explained by any process {gib(now.unexplained)}", _exact(now.unexplained)))
+        used = gib(now.unexplained)
+        lines.append(Owner("unk", "not explained by any process", used, title=_exact(now.unexplained)))
     return lines
 
 

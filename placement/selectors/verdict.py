@@ -125,7 +125,7 @@ def check(raw: Mapping[str, Any]) -> CheckRow:
         code=str(raw.get("code") or ""),
         ok=bool(raw.get("ok")),
         sentence=str(raw.get("sentence") or ""),
-        figures=tuple(Figure(name.replace("_", " "), *_figure(name, value)) for name, value in figures.items()),
+        figures=tuple(Figure(_label(name), *_figure(name, value)) for name, value in figures.items()),
         shortfall=f"{gib(short)} short" if short else "",
         total=_sum(figures),
         bar=bar,
@@ -134,7 +134,8 @@ def check(raw: Mapping[str, Any]) -> CheckRow:
 
 
 def _place(raw: Mapping[str, Any]) -> Place:
-    rows = tuple(check(c) for c in listing(raw.get("checks")) if isinstance(c, dict))
+    found = (check(c) for c in listing(raw.get("checks")) if isinstance(c, dict))
+    rows = tuple(sorted(found, key=lambda row: row.ok))  # what is in the way first, else as the gate asked
     bad = [row for row in rows if not row.ok]
     label = str(raw.get("label") or raw.get("device") or raw.get("node") or "")
     line = bad[0].sentence if bad else ""
@@ -213,6 +214,12 @@ def _sum(figures: Mapping[str, Any]) -> str:
         return ""
     less = "".join(f" − {gib(amount)} {name}" for name, amount in amounts if amount)
     return f"{gib(whole(figures[first]))} {first}{less} = {'−' if room < 0 else ''}{gib(abs(room))} room"
+
+
+def _label(name: str) -> str:
+    """Return "growth of #38" for growth_38, else the name with spaces."""
+    word, _, number = name.rpartition("_")
+    return f"{word} of #{number}" if word and number.isdecimal() else name.replace("_", " ")
 
 
 def _figure(name: str, value: Any) -> tuple[str, str]:

@@ -1,0 +1,192 @@
+"""What people do with the pages, in a real browser against the real service; no page may complain meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import Complaints, browser, log_in
+from tests.person import Person
+from tests.service import LiveService, live_service
+from tests.wait import until
+
+SOON = 15_000  # milliseconds
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LiveService]:
+    with live_service(simulate="1x24GiB") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as running:
+        yield running
+
+
+def login_link(service: LiveService, name: str = "admin") -> str:
+    said = service.manage("login_link", name, "--address", service.address)
+    return said.stdout.split("Login (once): ")[1].strip()
+
+
+@pytest.fixture(scope="module")
+def person(service: LiveService) -> Person:
+    return Person(service.address, login_link(service))
+
+
+@pytest.fixture
+def page(service: LiveService, chromium: Browser) -> Iterator[Page]:
+    """A logged-in admin's tab, from whose life no error, no violation and no request elsewhere may come."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, base_url=service.address)
+    tab = context.new_page()
+    complaints = Complaints(service.address)
+    complaints.watch(tab)
+    log_in(tab, login_link(service))
+    yield tab
+    context.close()
+    assert complaints.found == []
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(request: pytest.FixtureRequest, person: Person) -> Iterator[None]:
+    """Cancel what a test left, so that the next one finds an idle machine."""
+    yield
+    queue = person.call("/api/v1/queue")
+    for job in (*queue["queued"], *queue["running"]):
+        person.call(f"/api/v1/jobs/{job['id']}/cancel", {})
+    for job in queue["running"]:
+        person.wait_for(job["id"], "finished")
+
+
+def submit_by_form(page: Page, command: str, **fields: str) -> None:
+    page.goto("/submit")
+    page.fill("#id_command", command)
+    page.fill("#id_cwd", "/tmp")
+    if fields:
+        page.locator("#submit-form summary").click()
+    for name, value in fields.items():
+        page.fill(f"#id_{name}", value)
+    page.click("#submit-button")
+    page.wait_for_url(re.compile(r"/jobs/\d+$"))
+
+
+def test_a_run_is_submitted_watched_and_read(page: Page) -> None:
+    submit_by_form(page, "echo begun; sleep 2; printf '\\033[32mdone\\033[0m\\n'", declared_ram="100 MiB")
+    expect(page.locator("#output")).to_contain_text("begun", timeout=SOON)
+    expect(page.locator("#job .lead")).to_contain_text("completed", timeout=SOON)
+    expect(page.locator("#output .f2")).to_have_text("done", timeout=SOON)
+    page.goto("/")
+    expect(page.locator(".row.finished").first).to_contain_text("echo begun")
+
+
+def test_the_form_answers_while_typing_and_preselects_the_device(page: Page) -> None:
+    page.goto("/submit")
+    page.type("#id_command", "python train.py")
+    expect(page.locator("#estimate .verdict")).to_contain_text("Fits now on gpu0", timeout=SOON)
+    expect(page.locator('[name="gpu"][value="one"]')).to_be_checked()
+    page.locator('label:has([name="gpu"][value="none"])').click()
+    page.type("#id_command", " --more")
+    expect(page.locator("#estimate .ladder")).to_have_count(1, timeout=SOON)
+    expect(page.locator('[name="gpu"][value="none"]')).to_be_checked()  # a choice of the person's stays
+    page.locator("#submit-form summary").click()
+    page.fill("#id_declared_ram", "24 parsecs")
+    expect(page.locator("#estimate")).to_contain_text("is not a unit", timeout=SOON)
+
+
+def test_a_waiting_job_says_why_and_starts_when_capacity_is_declared(page: Page, person: Person) -> None:
+    page.goto("/devices")
+    declared = page.get_by_label("Declared capacity")
+    declared.fill("16 GiB")
+    expect(page.locator(".effects")).to_contain_text("16.0 GiB", timeout=SOON)
+    page.locator(".declaration").first.get_by_role("button", name="Save").click()
+    expect(page.locator("#messages")).to_contain_text("gpu0 is saved.")
+    needs = {"gpu": "one", "declared_vram": "10 GiB", "declared_ram": "100 MiB"}
+    first = person.submit("sleep 120", name="first", **needs)
+    person.wait_for(first, "running")
+    second = person.submit("sleep 121", name="second", **needs)
+    page.goto(f"/jobs/{second}")
+    expect(page.locator(".lead .sentence")).to_contain_text("10.0 GiB", timeout=SOON)
+    objection = page.locator(".check.bad").filter(has_text="booked").first
+    expect(objection).to_contain_text("16.0 GiB declared − 10.0 GiB leased = 6.0 GiB room", timeout=SOON)
+    page.goto("/devices")
+    page.get_by_label("Declared capacity").fill("24 GiB")
+    page.locator(".declaration").first.get_by_role("button", name="Save").click()
+    page.goto(f"/jobs/{second}")
+    expect(page.locator("#job .lead")).to_contain_text("Running on gpu0", timeout=SOON)
+
+
+def test_cancelling_is_one_click_and_is_seen(page: Page, person: Person) -> None:
+    job = person.submit("sleep 300", declared_ram="100 MiB")
+    person.wait_for(job, "running")
+    page.goto(f"/jobs/{job}")
+    page.click("#cancel")
+    expect(page.locator("#messages")).to_contain_text("is being stopped")
+    expect(page.locator("#job .lead")).to_contain_text("cancelled", timeout=SOON)
+    assert person.job(job)["outcome"] == "cancelled"
+
+
+def test_the_queue_is_live_and_keeps_focus_and_parts_that_did_not_change(page: Page, person: Person) -> None:
+    expect(page.locator("#live")).to_contain_text("live")
+    job = person.submit("sleep 300", name="seen-by-itself", declared_ram="100 MiB")
+    link = page.locator(f"#job-{job}")
+    expect(link).to_be_visible(timeout=SOON)
+    expect(page.locator(f'.running[data-job="{job}"]')).to_be_visible(timeout=SOON)
+    link.focus()
+    person.submit("sleep 301", name="another", declared_ram="100 MiB")
+    expect(page.get_by_role("link", name="another", exact=True)).to_be_visible(timeout=SOON)
+    expect(link).to_be_focused()
+
+
+def test_charts_draw_and_grow(page: Page) -> None:
+    page.goto("/devices")
+    chart = page.locator("#chart-1")
+    expect(chart.locator(".main-svg").first).to_be_visible(timeout=SOON)
+    count = "document.getElementById('chart-1').data[0].x.length"
+    before = until(lambda: page.evaluate(count), SOON / 1000, "the first points of the chart")
+    until(lambda: page.evaluate(count) > before, SOON / 1000, "a further point in the chart")
+
+
+def test_a_session_that_ends_leads_to_the_login_page(page: Page) -> None:
+    page.goto("/")
+    page.context.clear_cookies(name="tidegate_session")
+    page.wait_for_url(re.compile(r"/login\?next="), timeout=SOON)
+    # The poll that found this out was answered 401, which Chromium writes to the console.
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_the_theme_follows_the_choice(page: Page) -> None:
+    page.goto("/")
+    background = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(background)
+    page.click("#theme")
+    chosen = page.evaluate(background)
+    assert chosen != before
+    page.reload()
+    assert page.evaluate(background) == chosen
+
+
+def test_pages_fit_a_narrow_and_a_wide_screen(page: Page, person: Person) -> None:
+    job = person.submit("sleep 300", name="x" * 150, declared_ram="100 MiB")
+    for width in (390, 760, 2560):
+        page.set_viewport_size({"width": width, "height": 900})
+        for path in ("/", "/submit", "/devices", "/jobs/", f"/jobs/{job}", "/people", "/audit"):
+            page.goto(path)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+
+
+def test_an_admin_lets_somebody_in_who_may_only_look(page: Page, service: LiveService, chromium: Browser) -> None:
+    page.goto("/people")
+    page.fill("#new-name", "vic")
+    page.select_option("#new-role", "viewer")
+    page.get_by_role("button", name="Add").click()
+    link = page.locator("#new-link").inner_text()
+    context = chromium.new_context(base_url=service.address)
+    tab = context.new_page()
+    log_in(tab, link)
+    expect(tab.get_by_role("link", name="Submit a run")).to_have_count(0)
+    assert tab.goto("/submit").status == 403
+    context.close()
