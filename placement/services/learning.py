@@ -17,7 +17,7 @@ from calibration.domain.knobs import Knobs
 from calibration.domain.ladder import Basis
 from calibration.domain.preallocation import looks_preallocated, took_what_it_was_given
 from calibration.domain.samples import RAM, Attribution, Reading
-from calibration.domain.windows import Window, close, observe
+from calibration.domain.windows import Window, close, flat_band, observe
 from calibration.models import OpenWindow, Sediment
 from placement import estimates
 from placement.models import Job
@@ -32,6 +32,8 @@ class Open:
     window: Window
     saved_at: float = float("-inf")
     saved_peaks: Mapping[str, int] = field(default_factory=dict)
+    told: Mapping[str, int] = field(default_factory=dict)  # settled peaks that estimates may stand on by now
+    read_at: Mapping[str, float | None] = field(default_factory=dict)  # per pool: of the last sample
     unexplained: int | None = None  # the most on its device that no process list explained while it ran
     unexplained_now: int | None = None
 
@@ -54,7 +56,8 @@ class Windows:
                 }
                 instrument.open_window(owner(job), fields)
             ago = max(0.0, time.time() - job.started_at.timestamp()) if job.started_at else 0.0
-            self._open[job.pk] = Open(Window.from_data(body) if body else Window(started_at=at - ago))
+            window = Window.from_data(body) if body else Window(started_at=at - ago)
+            self._open[job.pk] = Open(window, told=kept.settled if kept else {})
         return self._open[job.pk]
 
     def drop(self, job_id: int) -> None:
@@ -67,10 +70,14 @@ class Windows:
         Only a pool whose figures are of this reading counts as a sample.
         """
         kept = self.of(job, reading.at)
-        used = _used(job, reading, attribution, knobs)
-        amounts = {"ram": used.get(RAM)}
-        if job.device:
-            amounts["vram"] = used.get(job.device)
+        used = _used(job, reading, attribution, kept.window.started_at, knobs)
+        read_at = {pool: reading.pools[pool].read_at for pool in (RAM, job.device) if pool in reading.pools}
+        amounts = {
+            ("ram" if pool == RAM else "vram"): used.get(pool)
+            for pool, moment in read_at.items()
+            if moment != kept.read_at.get(pool)
+        }
+        kept.read_at = read_at
         busy = reading.pools[job.device].busy if job.device in reading.pools else None
         kept.window = observe(kept.window, reading.at, amounts, busy, knobs)
         if job.device:
@@ -81,20 +88,26 @@ class Windows:
         job.charges = _settled(job, kept.window, reading.at, knobs, version)
         if RAM in job.charges:
             job.charges[RAM]["approximate"] = not attribution.exact.get(owner(job), True)
-        self._save(job, kept, reading.at)
+        self._save(job, kept, reading.at, knobs)
         return before != (job.used, job.charges)
 
-    def _save(self, job: Job, kept: Open, at: float) -> None:
+    def _save(self, job: Job, kept: Open, at: float, knobs: Knobs) -> None:
         peaks = {kind: level.peak for kind, level in kept.window.levels.items()}
-        if at - kept.saved_at < SAVE_EVERY and peaks == kept.saved_peaks:
-            return
         proven = {
             ("ram" if pool == RAM else "vram"): peaks["ram" if pool == RAM else "vram"]
             for pool, charge in job.charges.items()
             if charge.get("proof") in ("worked", "learned") and ("ram" if pool == RAM else "vram") in peaks
         }
+        news = any(
+            kind not in kept.told or peak > kept.told[kind] + flat_band(peak, knobs) for kind, peak in proven.items()
+        )
+        if at - kept.saved_at < SAVE_EVERY and peaks == kept.saved_peaks and not news:
+            return
         instrument.save_window(owner(job), kept.window.as_data(), proven)
         kept.saved_at, kept.saved_peaks = at, peaks
+        if news:
+            kept.told = proven
+            instrument.raise_version()  # estimates of waiting jobs of this key may stand on it now
 
     def close(
         self,
@@ -170,13 +183,19 @@ def store_version() -> int:
     return rows.version()
 
 
-def _used(job: Job, reading: Reading, attribution: Attribution, knobs: Knobs) -> dict[str, int | None]:
-    """Return bytes per pool that the job holds now, None where it cannot be told; pools never touched are left out."""
+def _used(
+    job: Job, reading: Reading, attribution: Attribution, started_at: float, knobs: Knobs
+) -> dict[str, int | None]:
+    """Return bytes per pool that the job holds now, None where it cannot be told; pools never touched are left out.
+
+    A list of processes from before the job began says nothing about it.
+    """
     seen = attribution.owners.get(owner(job), {})
     used: dict[str, int | None] = {}
     for pool, amount in seen.items():
         sample = reading.pools.get(pool)
-        fresh = sample is not None and sample.read_at is not None and reading.at - sample.read_at <= knobs.stale_seconds
+        moment = None if sample is None else sample.read_at
+        fresh = moment is not None and moment >= started_at and reading.at - moment <= knobs.stale_seconds
         if pool in job.charges or amount != 0:
             used[pool] = amount if fresh else None
     return used
