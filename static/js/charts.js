@@ -18,8 +18,7 @@
     return {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: soft },
-      margin: { l: 44, r: 8, t: 8, b: 28 }, hovermode: "x unified", showlegend: true, dragmode: false,
-      legend: { orientation: "h", y: -0.12, x: 0, font: { size: 12 }, traceorder: "normal" },
+      margin: { l: 44, r: 8, t: 8, b: 28 }, hovermode: "x unified", showlegend: false, dragmode: false,
       hoverlabel: { bgcolor: colour("card"), bordercolor: line, font: { color: colour("ink") } },
       xaxis: { type: "date", range: [end - LENGTH[range] * 1000, end], gridcolor: line, zeroline: false, linecolor: line,
         tickformat: range === "30d" ? "%b %d" : "%H:%M", nticks: 7 },
@@ -31,6 +30,16 @@
   // Plotly reads numbers on a date axis as UTC; shifting them shows the reader's own time.
   const shift = (at) => at - new Date(at).getTimezoneOffset() * 60000;
   const local = (figure) => figure.data.map((trace) => ({ ...trace, x: trace.x.map(shift) }));
+
+  // Names are data: they become text, never markup.
+  function legend(list, traces) {
+    list.replaceChildren(...traces.map((trace) => {
+      const item = document.createElement("li"), swatch = document.createElement("i");
+      swatch.className = trace.stackgroup ? trace.meta.tone : `stroke ${trace.meta.key}`;
+      item.append(swatch, trace.name);
+      return item;
+    }));
+  }
 
   async function ask(chart, since) {
     const query = new URLSearchParams({ range: chart.dataset.range });
@@ -45,7 +54,8 @@
     if (!figure) return;
     const look = layout(chart.dataset.range);
     look.xaxis.range = look.xaxis.range.map(shift);
-    chart.nextElementSibling.hidden = figure.last !== null;
+    legend(chart.nextElementSibling, figure.last === null ? [] : figure.data);
+    chart.parentElement.querySelector(".note").hidden = figure.last !== null;
     state.set(chart, { last: figure.last, step: figure.step, traces: figure.data.map((t) => t.meta.key).join() });
     await Plotly.react(chart, local(figure).map(dress), look, { displayModeBar: false, responsive: true });
   }
