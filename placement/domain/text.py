@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from calibration.domain.resources import MIB, gib
@@ -13,7 +14,9 @@ OUTSIDER_WORTH_NAMING = 64 * MIB
 
 
 def seconds(value: float) -> str:
-    """Return a duration as people say it: ``0.4 s``, ``12 min``, ``3.5 h``."""
+    """Return a duration as people say it: ``0.4 s``, ``12 min``, ``3.5 h``; one without a bound cannot be told."""
+    if not math.isfinite(value):
+        return "an unknown time"
     if abs(value) < 10:
         return f"{value:.1f} s"
     if abs(value) < 100:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Any
 
 from calibration.domain.estimate import Estimate
-
 from placement.domain.decision import Candidate, Check, Decision
 
 
@@ -39,10 +39,15 @@ def _check(check: Check) -> dict[str, Any]:
         "code": check.code.value,
         "ok": check.ok,
         "sentence": check.sentence,
-        "figures": dict(check.figures),
+        "figures": {name: _figure(value) for name, value in check.figures.items()},
         "pool": check.pool,
         "shortfall": check.shortfall,
     }
+
+
+def _figure(value: int | float | str | None) -> int | float | str | None:
+    """Return a figure that JSON can carry: an age without a bound (its clock ran backwards) is unknown there."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def estimate_json(estimate: Estimate) -> dict[str, Any]:

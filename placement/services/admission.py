@@ -61,11 +61,11 @@ def run() -> bool:
 
 
 def _once() -> bool:
-    began = time.monotonic()
-    cycle_pipe.begin()
     try:
-        with transaction.atomic():
+        with cycle_row.in_line(), transaction.atomic():
             seen = _lock()
+            began = time.monotonic()
+            cycle_pipe.begin()  # not before: who only waits for the lock holds up nobody
             snapshot = snapshots.take(no_account=_remembering())
             decisions = plan(snapshot)
             _claim(snapshot, decisions)
@@ -218,7 +218,7 @@ def _admit(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any],
         }
         for pool, amount in grant.charges.items()
     }
-    won = Job.objects.filter(pk=row.pk, state=State.QUEUED, attempt=row.attempt).update(
+    won = Job.objects.filter(pk=row.pk, state=State.QUEUED, attempt=waiting.attempt).update(
         state=State.ADMITTED,
         node=grant.node,
         device=grant.device or "",
