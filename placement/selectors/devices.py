@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.contrib.auth.models import AbstractBaseUser
-
 from calibration import clock
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
@@ -13,8 +11,8 @@ from calibration.models import PoolNow
 from placement import snapshots
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import Knobs
-from placement.models import Device, Job, Node, Role
-from placement.selectors import access, tanks, wording
+from placement.models import Device, Job, Node
+from placement.selectors import tanks, wording
 from placement.selectors.tanks import Tank
 
 
@@ -38,11 +36,11 @@ def active_jobs() -> list[Job]:
     )
 
 
-def all_tanks(user: AbstractBaseUser, jobs: list[Job] | None = None) -> tuple[Tank, ...]:
+def all_tanks(jobs: list[Job] | None = None, *, sees_commands: bool) -> tuple[Tank, ...]:
     """Return a tank per declared device and one per node's RAM, in node order, devices first."""
     jobs = active_jobs() if jobs is None else jobs
     readings = tanks.by_pool(PoolNow.objects.all())
-    look = Look(jobs, access.at_least(user, Role.OPERATOR), clock.now(), snapshots.knobs_now()[0])
+    look = Look(jobs, sees_commands, clock.now(), snapshots.knobs_now()[0])
     found: list[Tank] = []
     nodes = list(Node.objects.order_by("name").prefetch_related("devices"))
     for node in nodes:
@@ -67,6 +65,21 @@ def node(ident: int) -> Node | None:
 def nodes() -> list[Node]:
     """Return all nodes with their declared devices, by name."""
     return list(Node.objects.order_by("name").prefetch_related("devices"))
+
+
+def machines() -> list[str]:
+    """Return a line per node: what bounds its RAM, and the disk that runs may still fill."""
+    return [f"{row.name}: {_bounded_by(row.capacity_note)}; {_disk(row.disk_free)}." for row in nodes()]
+
+
+def _bounded_by(note: str) -> str:
+    if note in ("", "host"):
+        return "RAM is all that the host has"
+    return f"RAM is what the control group {note} allows"
+
+
+def _disk(free: int | None) -> str:
+    return "how much disk is left for runs is unknown" if free is None else f"{gib(free)} of disk left for runs"
 
 
 def by_key() -> dict[tuple[str, str], Device | Node]:

@@ -60,15 +60,15 @@ def jobs(user: AbstractBaseUser, *, mine: bool, before: int | None, text: str = 
     if outcome:
         found = found.filter(outcome=outcome) if outcome in wording.OUTCOMES else found.filter(state=outcome)
     page = list(found[: PAGE + 1])
-    return JobList(tuple(_line(job, user.pk) for job in page[:PAGE]), page[PAGE - 1].pk if len(page) > PAGE else None)
+    return JobList(tuple(_line(job) for job in page[:PAGE]), page[PAGE - 1].pk if len(page) > PAGE else None)
 
 
-def _line(job: Job, user_id: int) -> JobLine:
-    line = rows.finished(job, user_id)
+def _line(job: Job) -> JobLine:
+    line = rows.finished(job)
     if not job.outcome:
         state = STATE_WORDS[job.state]
         line = FinishedRow(
-            job.pk, job.name, line.owner, line.mine, state, "wait" if state == "waiting" else "run",
+            job.pk, job.name, line.owner, state, "wait" if state == "waiting" else "run",
             job.headline, None, "",
         )  # fmt: skip
     basis = job.basis or str(wording.mapping(job.estimate).get("basis") or "")

@@ -6,8 +6,6 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.contrib.auth.models import AbstractBaseUser
-
 from placement.domain.jobs import State
 from placement.models import Cycle, Device, Job, Node
 from placement.selectors import devices, rows, wording
@@ -52,12 +50,12 @@ def digest(shown: object) -> str:
     return hashlib.blake2b(repr(shown).encode(), digest_size=8).hexdigest()
 
 
-def page(user: AbstractBaseUser, *, notice: str = "") -> QueuePage:
-    """Return the queue as this user may see it; ``notice`` says whose account jobs run as."""
+def page(*, sees_commands: bool, notice: str = "") -> QueuePage:
+    """Return the queue; operators see command names of outsiders. ``notice`` says whose account jobs run as."""
     active = devices.active_jobs()
     names = dict(Device.objects.values_list("uuid", "name"))
     queued = Job.objects.filter(state=State.QUEUED).select_related("user").defer("environment", "members")
-    waiting = tuple(rows.waiting(j, user.pk) for j in queued.order_by("-priority", "id")[:WAITING_SHOWN])
+    waiting = tuple(rows.waiting(j) for j in queued.order_by("-priority", "id")[:WAITING_SHOWN])
     ended = (
         Job.objects.filter(state=State.FINISHED)
         .select_related("user")
@@ -68,11 +66,11 @@ def page(user: AbstractBaseUser, *, notice: str = "") -> QueuePage:
     shown = banners(notice)
     return QueuePage(
         banners=shown,
-        tanks=devices.all_tanks(user, active),
+        tanks=devices.all_tanks(active, sees_commands=sees_commands),
         waiting=waiting,
         waiting_count=queued.count() if len(waiting) == WAITING_SHOWN else len(waiting),
-        running=tuple(rows.running(j, user.pk, names) for j in active),
-        finished=tuple(rows.finished(j, user.pk) for j in ended),
+        running=tuple(rows.running(j, names) for j in active),
+        finished=tuple(rows.finished(j) for j in ended),
         next_start=min(starts) if starts else None,
         held=any(b.tone == "hold" for b in shown),
     )

@@ -22,7 +22,6 @@ class WaitingRow:
     id: int
     name: str
     owner: str
-    mine: bool
     workers: int
     chip: str
     rung: str
@@ -44,7 +43,6 @@ class RunningRow:
     id: int
     name: str
     owner: str
-    mine: bool
     workers: int
     chip: str
     rung: str
@@ -68,7 +66,6 @@ class FinishedRow:
     id: int
     name: str
     owner: str
-    mine: bool
     word: str
     tone: str
     sentence: str
@@ -76,7 +73,7 @@ class FinishedRow:
     took: str
 
 
-def waiting(job: Job, user_id: int) -> WaitingRow:
+def waiting(job: Job) -> WaitingRow:
     """Return the line of a queued job."""
     seen = verdict.of(job.decision, job.decided_at)
     basis = str(mapping(job.estimate).get("basis") or "")
@@ -84,7 +81,6 @@ def waiting(job: Job, user_id: int) -> WaitingRow:
         id=job.pk,
         name=job.name,
         owner=job.user.get_username(),
-        mine=job.user_id == user_id,
         workers=job.workers,
         chip=wording.rung_class(basis) if basis else "",
         rung=wording.rung(basis),
@@ -100,7 +96,7 @@ def waiting(job: Job, user_id: int) -> WaitingRow:
     )
 
 
-def running(job: Job, user_id: int, devices: Mapping[str, str]) -> RunningRow:
+def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
     """Return the line of an admitted or running job; ``devices`` maps UUID to name."""
     main = job.device if job.device and job.device in mapping(job.charges) else RAM
     charge = mapping(mapping(job.charges).get(main))
@@ -113,7 +109,6 @@ def running(job: Job, user_id: int, devices: Mapping[str, str]) -> RunningRow:
         id=job.pk,
         name=job.name,
         owner=job.user.get_username(),
-        mine=job.user_id == user_id,
         workers=job.workers,
         chip=wording.rung_class(job.basis) if job.basis else "",
         rung=wording.rung(job.basis),
@@ -150,13 +145,12 @@ def words(job: Job) -> tuple[str, ...]:
     return (*found, *(str(flag) for flag in listing(job.flags)))
 
 
-def finished(job: Job, user_id: int) -> FinishedRow:
+def finished(job: Job) -> FinishedRow:
     """Return the line of a finished job."""
     return FinishedRow(
         id=job.pk,
         name=job.name,
         owner=job.user.get_username(),
-        mine=job.user_id == user_id,
         word=wording.OUTCOMES.get(job.outcome, job.outcome),
         tone=wording.outcome_tone(job.outcome),
         sentence=job.sentence,

@@ -72,6 +72,13 @@ def percent(share: float) -> str:
 
 
 @register.simple_tag(takes_context=True)
+def whose(context: Context, owner: str) -> str:
+    """Return "you" for whoever looks at their own, else the owner's name."""
+    user = getattr(context.get("request"), "user", None)
+    return "you" if user is not None and user.get_username() == owner else owner
+
+
+@register.simple_tag(takes_context=True)
 def may(context: Context, role: str) -> bool:
     """Return whether whoever looks has this role or a stronger one; False where nobody is known."""
     request = context.get("request")

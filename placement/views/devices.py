@@ -20,11 +20,15 @@ from placement.forms.declarations import DeviceForm, HoldForm, NodeForm
 from placement.models import Device, Job, Node, Role
 from placement.selectors import access, devices
 from placement.selectors.queue import digest
+from placement.selectors.tanks import Tank
 from placement.services import nodes
 from placement.views import wake
 from placement.views.door import done, door
+from placement.views.shared import Shared
 
 KINDS = ("node", "device")
+
+_polled: Shared[tuple[Tank, ...]] = Shared()
 
 
 @door()
@@ -38,16 +42,19 @@ def page(request: HttpRequest) -> HttpResponse:
         for node in devices.nodes():
             forms[node.name, RAM] = NodeForm(node=node)
             forms |= {(node.name, d.uuid): DeviceForm(device=d) for d in node.devices.all() if not d.retired}
-    return render(request, "placement/devices.html", _context(request, span, forms))
+    context = {**_context(request, span, forms), "machines": devices.machines()}
+    return render(request, "placement/devices.html", context)
 
 
 @door()
 def table(request: HttpRequest) -> HttpResponse:
     """Return the live figures below the charts, 204 when the page shows them already."""
-    context = _context(request, "10m", {})
-    if request.GET.get("v") == context["version"]:
+    operates = access.at_least(request.user, Role.OPERATOR)
+    tanks = _polled.get(operates, lambda: devices.all_tanks(sees_commands=operates))
+    version = digest(tanks)
+    if request.GET.get("v") == version:
         return HttpResponse(status=204)
-    return render(request, "placement/_pools.html", context)
+    return render(request, "placement/_pools.html", {"tanks": [(t, None, None) for t in tanks], "version": version})
 
 
 @door()
@@ -137,14 +144,15 @@ def _operate(request: HttpRequest, act: Callable[[], None], said: str) -> HttpRe
 
 
 def _context(request: HttpRequest, span: str, forms: dict[tuple[str, str], Any]) -> dict[str, Any]:
-    tanks = devices.all_tanks(request.user)
+    operates = access.at_least(request.user, Role.OPERATOR)
+    tanks = devices.all_tanks(sees_commands=operates)
     rows = devices.by_key()
     return {
         "tanks": [(tank, rows.get((tank.node, tank.pool)), forms.get((tank.node, tank.pool))) for tank in tanks],
         "version": digest(tanks),
         "range": span,
         "ranges": [("10m", "10 min"), ("1h", "1 h"), ("24h", "24 h"), ("30d", "30 d")],
-        "operator": access.at_least(request.user, Role.OPERATOR),
+        "operator": operates,
         "admin": access.at_least(request.user, Role.ADMIN),
     }
 

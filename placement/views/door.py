@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -9,14 +10,16 @@ from urllib.parse import urlencode, urlsplit
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
+from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from placement.domain.errors import NotFound, NotYours, Refused
 from placement.models import Role
-from placement.selectors import access
+from placement.selectors import access, outage
 
+log = logging.getLogger(__name__)
 View = Callable[..., HttpResponse]
 
 
@@ -43,6 +46,12 @@ def door(role: Role = Role.VIEWER, methods: tuple[str, ...] = ("GET", "HEAD")) -
                 raise Http404(error.sentence) from error
             except NotYours as error:
                 return refused(request, error.sentence, 403)
+            except (OperationalError, OSError) as error:
+                told = outage.sentence(error)
+                if not told:
+                    raise
+                log.warning("A page could not be served: %s", error, extra={"action": "unavailable"})
+                return refused(request, told, 503)
             response.headers.setdefault("Cache-Control", "no-store, private")
             return response
 

@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from placement.models import Cycle, Device, Job, Node, Role
+from placement.views import shared
 from tests.integration.rows import GIB, UUIDS, a_finished, a_job, a_machine, a_pool, a_running, a_user
 
 pytestmark = pytest.mark.django_db
@@ -18,7 +19,8 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture
-def ada(client: Client):
+def ada(client: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(shared, "FRESH_FOR", 0.0)  # each poll reads what the test has just written
     user = a_user("ada", Role.ADMIN)
     client.force_login(user)
     return user
@@ -320,7 +322,7 @@ def test_jobs_are_listed_by_key_own_or_all(client, ada):
     older = client.get(f"/jobs/{first.context['older']}")
     seen = [line.line.id for page in (first, older) for line in page.context["found"].lines]
     assert len(seen) == len(set(seen)) == 60
-    assert all(line.line.mine for line in client.get("/jobs/?whose=mine").context["found"].lines)
+    assert all(line.line.owner == "ada" for line in client.get("/jobs/?whose=mine").context["found"].lines)
 
 
 def test_an_admin_adds_somebody_and_sees_their_link_once(client, ada):
@@ -382,3 +384,11 @@ def test_hostile_text_runs_nowhere(client, ada, tmp_path):
         assert harm(answer.content.decode()) == [], path
     log = client.get(f"/jobs/{jobs[0].pk}/log", headers={"HX-Request": "true"})
     assert '<span class="f1">&lt;script&gt;alert(1)&lt;/script&gt;</span> link' in log.content.decode()
+
+
+def test_many_viewers_share_one_reading(client, ada, monkeypatch, django_assert_max_num_queries):
+    a_machine()
+    monkeypatch.setattr(shared, "FRESH_FOR", 60.0)
+    version = client.get("/fragments/queue?v=x").context["version"]
+    with django_assert_max_num_queries(4):  # session, user, role
+        assert client.get(f"/fragments/queue?v={version}").status_code == 204
