@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from calibration.domain.resources import gib as in_gib
 from placement.models import Role
 from placement.selectors import access, wording
+from placement.services import accounts
 
 register = Library()
 
@@ -69,6 +70,12 @@ def rung_help(basis: str) -> str:
 def percent(share: float) -> str:
     """Return a percentage for an SVG attribute, with a point whatever the language."""
     return f"{share:.2f}%"
+
+
+@register.simple_tag
+def accounts_notice() -> str:
+    """Return whose Unix account jobs run as, "" when everybody has their own."""
+    return accounts.trust_notice()
 
 
 @register.simple_tag(takes_context=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, TimeoutError, expect
 
 from tests.browser import Complaints, browser, log_in
 from tests.person import Person
@@ -141,6 +141,19 @@ def test_the_queue_is_live_and_keeps_focus_and_parts_that_did_not_change(page: P
     expect(link).to_be_focused()
 
 
+def test_a_hidden_tab_asks_for_nothing_until_it_is_looked_at(page: Page) -> None:
+    hide = "Object.defineProperty(document, 'hidden', { value: %s, configurable: true });"
+    tell = "document.dispatchEvent(new Event('visibilitychange'));"
+    with page.expect_request("**/fragments/queue*", timeout=SOON):
+        pass
+    page.evaluate(hide % "true" + tell)
+    expect(page.locator("#live")).to_contain_text("paused")
+    with pytest.raises(TimeoutError):
+        page.wait_for_event("request", timeout=2500)
+    with page.expect_request("**/fragments/queue*", timeout=SOON):
+        page.evaluate(hide % "false" + tell)
+
+
 def test_charts_draw_and_grow(page: Page) -> None:
     page.goto("/devices")
     chart = page.locator("#chart-1")
@@ -156,6 +169,18 @@ def test_a_session_that_ends_leads_to_the_login_page(page: Page) -> None:
     page.wait_for_url(re.compile(r"/login\?next="), timeout=SOON)
     # The poll that found this out was answered 401, which Chromium writes to the console.
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_what_was_typed_outlives_a_session_that_ends(page: Page, service: LiveService) -> None:
+    page.goto("/submit")
+    page.context.clear_cookies(name="tidegate_session")
+    page.type("#id_command", "echo a long command")
+    page.wait_for_url(re.compile(r"/login\?next=.*submit"), timeout=SOON)
+    link = login_link(service)
+    token = page.context.request.get(link).text().split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
+    page.context.request.post(link, form={"csrfmiddlewaretoken": token}, headers={"Referer": link})
+    page.goto("/submit", referer=f"{service.address}/login")
+    expect(page.locator("#id_command")).to_have_value("echo a long command")
 
 
 def test_the_theme_follows_the_choice(page: Page) -> None:
