@@ -12,6 +12,7 @@ access_urls = [
     path("login", login.login, name="login"),
     path("login/link/<str:token>", login.link, name="login-link"),
     path("logout", login.logout, name="logout"),
+    path("password", login.password, name="password"),
 ]
 
 # The queue and its live part.

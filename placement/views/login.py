@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from django.conf import settings
-from django.contrib import auth
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib import auth, messages
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -15,6 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from placement.services import members
+from placement.views.door import door
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -93,3 +94,16 @@ def _keys(request: HttpRequest) -> list[str]:
 
 def _address(request: HttpRequest) -> str:
     return str(request.META.get("REMOTE_ADDR", ""))
+
+
+@sensitive_post_parameters()
+@door(methods=("GET", "HEAD", "POST"))
+def password(request: HttpRequest) -> HttpResponse:
+    """Set a password; whoever has one already gives the old one first."""
+    kind = PasswordChangeForm if request.user.has_usable_password() else SetPasswordForm
+    form = kind(request.user, request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        auth.update_session_auth_hash(request, form.save())
+        messages.success(request, "The password is set.")
+        return redirect("queue")
+    return render(request, "placement/password.html", {"form": form}, status=422 if form.is_bound else 200)

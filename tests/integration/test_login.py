@@ -75,3 +75,21 @@ def test_logging_out_takes_a_post(client: Client):
     assert client.get("/logout").status_code == 405
     client.post("/logout")
     assert client.get("/").status_code == 302
+
+
+def test_whoever_came_by_a_link_sets_a_password_and_stays_logged_in(client: Client):
+    client.force_login(a_user("ada"))
+    weak = client.post("/password", {"new_password1": "12345", "new_password2": "12345"})
+    assert weak.status_code == 422
+    answer = client.post("/password", {"new_password1": PASSWORD, "new_password2": PASSWORD})
+    assert (answer.status_code, answer.url) == (302, "/")
+    assert client.get("/").status_code == 200
+    assert Client().post("/login", {"username": "ada", "password": PASSWORD}).status_code == 302
+
+
+def test_a_password_is_changed_only_by_who_knows_the_old_one(client: Client):
+    client.force_login(a_user("ada", password=PASSWORD))
+    new = "another horse, another battery"
+    answer = client.post("/password", {"old_password": "wrong", "new_password1": new, "new_password2": new})
+    assert answer.status_code == 422
+    assert Client().post("/login", {"username": "ada", "password": PASSWORD}).status_code == 302
