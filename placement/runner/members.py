@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from placement.runner.descendants import list_pids, walk
@@ -17,6 +18,8 @@ def members(started: Started) -> tuple[Identity, ...]:
     """
     if started.boot_id != read_boot_id():
         return ()
+    if {started.runner.pid, started.child.pid} & {os.getpid(), os.getpgrp(), os.getsid(0)}:
+        return ()  # a record that names the service itself is none of a job
     found: dict[int, Identity] = {}
     roots = [started.child] if alive(started.child) else []
     for root in roots:

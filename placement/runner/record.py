@@ -183,7 +183,9 @@ def _identity(value: Any, boot_id: str) -> Identity | None:
     if not isinstance(value, dict):
         return None
     pid, start_ticks = _integer(value.get("pid")), _integer(value.get("start_ticks"))
-    return None if pid is None or start_ticks is None else Identity(pid, start_ticks, boot_id)
+    if pid is None or pid <= 1 or start_ticks is None:
+        return None  # no process of ours is 0 or 1, and below them the kernel means "many"
+    return Identity(pid, start_ticks, boot_id)
 
 
 def _members(value: Any) -> tuple[Member, ...]:
