@@ -124,7 +124,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "filters": {"once_a_minute": {"()": "scheduler_site.quiet.OnceAMinute"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["once_a_minute"]}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {"django.request": {"level": "ERROR"}},
 }
