@@ -62,7 +62,7 @@ def lower_bound(rows: Sequence[Row], kind: str, workers: int, knobs: Knobs) -> F
     found = [
         Figure(row.peaks[kind], f"a run ({row.outcome}) really used {gib(row.peaks[kind])}")
         for row in recent
-        if not row.completed and kind in row.peaks
+        if not row.completed and row.peaks.get(kind)  # nothing used is no bound and no news
     ]
     for row in recent:
         asked = row.next_charge.get(kind)
