@@ -14,7 +14,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from placement.domain.errors import Infeasible, NotFound, NotYours, Refused
 from placement.models import Role
-from placement.selectors import access
+from placement.selectors import access, outage
 
 log = logging.getLogger(__name__)
 View = Callable[..., HttpResponse]
@@ -90,6 +90,9 @@ def _answer(problem: Exception) -> JsonResponse:
             return error(status, code, problem.sentence, problem.fields)
         case RequestDataTooBig():
             return error(413, "too_large", "The body is larger than this service takes (2.5 MB).")
+    if told := outage.sentence(problem):
+        log.warning("An API call could not be served: %s", problem, extra={"action": "unavailable"})
+        return error(503, "unavailable", told)
     log.error("An API call failed.", exc_info=problem)
     return error(500, "internal", "Something went wrong here; it is in the service's log.")
 
