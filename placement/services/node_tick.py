@@ -28,6 +28,7 @@ from placement.services.history import History
 from placement.services.markers import Markers
 
 log = logging.getLogger(__name__)
+_CACHED_WORTH_TELLING = 1 << 30
 
 
 class Agent:
@@ -134,7 +135,7 @@ def _save_observed(agent: Agent, jobs: list[Job], changed: list[Job], reading: R
             {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
             for i in sorted(found.members.get(learning.owner(job), frozenset()))
         ][:500]
-        flags = _flags(job, reading, over)
+        flags = [*_flags(job, reading, over), *_cached(found.cached.get(learning.owner(job), 0))]
         if (job.members, job.flags) != (members, flags):
             job.members, job.flags = members, flags
             if job not in changed:
@@ -170,6 +171,13 @@ def _flags(job: Job, reading: Reading, over: int) -> list[str]:
     if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
         flags.append("its device is lost")
     return flags
+
+
+def _cached(size: int) -> list[str]:
+    """Return what to say of file pages that a job keeps in memory: they are not charged to it."""
+    if size < _CACHED_WORTH_TELLING:
+        return []
+    return [f"+{gib(size)} of cached files, which are no need: the kernel can drop them"]
 
 
 def _store(agent: Agent, reading: Reading, found: Attribution) -> None:
