@@ -359,35 +359,39 @@ class Clock:
         return a_snapshot(node, running=tuple(running), waiting=queue, at=self.now, knobs=EXACT)
 
 
-def stream(clock: Clock, until: float, large: bool) -> None:
-    """Two small jobs run, a large one comes, and a small one every 30 s; a RAM-only job at 20 min."""
-    clock.submit(a_waiting(1, 8000 * MIB, limit=60.0))
-    clock.submit(a_waiting(2, 8000 * MIB, limit=60.0))
+def stream(clock: Clock, until: float, large: bool, limit: float | None = 60.0) -> None:
+    """Two small jobs run, a large one comes, and a small one every 30 s; a RAM-only job at 20 s and at 20 min.
+
+    Each takes 60 s, whether it says so by a limit or not.
+    """
+    clock.submit(a_waiting(1, 8000 * MIB, limit=limit))
+    clock.submit(a_waiting(2, 8000 * MIB, limit=limit))
     clock.cycle()
     if large:
-        clock.submit(a_waiting(3, 20000 * MIB, limit=60.0))
+        clock.submit(a_waiting(3, 20000 * MIB, limit=limit))
     job = 10
     while clock.now < until:
         if clock.now % 30 == 0:
-            clock.submit(a_waiting(job, 8000 * MIB, limit=60.0))
+            clock.submit(a_waiting(job, 8000 * MIB, limit=limit))
             job += 1
-        if clock.now == 1200:
-            clock.submit(a_waiting(9000, ram=GIB, gpu=False, limit=30.0))
+        if clock.now in (20, 1200):
+            clock.submit(a_waiting(9000 + int(clock.now), ram=GIB, gpu=False, limit=30.0))
         clock.cycle()
         clock.now += 5.0
 
 
-def test_a_large_job_behind_a_stream_of_small_ones_starts_when_it_was_told() -> None:
+@pytest.mark.parametrize(("limit", "told"), [(60.0, 60.0), (None, 3600.0)], ids=["said", "nobody knows"])
+def test_a_large_job_behind_a_stream_of_small_ones_starts_when_it_was_told(limit: float | None, told: float) -> None:
     clock = Clock(24000 * MIB)
-    stream(clock, 1300.0, large=True)
+    stream(clock, 1300.0, large=True, limit=limit)
     first_bar = clock.bars[0]
-    assert first_bar[1:] == (3, 60.0)
-    assert clock.began[3] == 60.0
-    between = [job for job, at in clock.began.items() if job >= 10 and 0.0 < at < 60.0]
+    assert first_bar[1:] == (3, told)
+    assert clock.began[3] == 60.0, "as soon as the two have ended, which is not later than it was told"
+    between = [job for job, at in clock.began.items() if 10 <= job < 9000 and 0.0 < at < 60.0]
     assert between == [], "nothing small that would last longer starts before it"
     small = [clock.began[job] for job in sorted(clock.began) if 10 <= job < 9000]
     assert small == sorted(small)
-    assert clock.began[9000] == 1200.0
+    assert (clock.began[9020], clock.began[10200]) == (20.0, 1200.0), "who does not touch the card starts at once"
 
 
 def test_without_the_large_job_nothing_is_ever_held_back() -> None:

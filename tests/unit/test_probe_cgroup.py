@@ -147,6 +147,13 @@ def test_the_available_is_never_above_the_total(machine: Machine) -> None:
     assert machine.read() == (4 * GIB, 4 * GIB, "/job")
 
 
+def test_the_available_is_never_above_what_the_host_has_left(machine: Machine) -> None:
+    (machine.proc / "meminfo").write_text("MemTotal: 790000000 kB\nMemAvailable: 41943040 kB\n")
+    machine.own("0::/job")
+    machine.v2("job", 90 * GIB, 30 * GIB, inactive_file=10 * GIB)  # 70 GiB would be left by the group alone
+    assert machine.read() == (90 * GIB, 40 * GIB, "/job")
+
+
 def test_a_machine_without_figures_is_unknown_and_says_why(tmp_path: Path) -> None:
     capacity = ram_capacity(str(tmp_path), str(tmp_path))
     assert (capacity.total, capacity.available) == (None, None)

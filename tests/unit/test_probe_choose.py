@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from calibration.domain.samples import RAM, PoolSample, PoolState, ProcessSample
-from calibration.probes import choose, reference, simgpu
+from calibration.probes import choose, procfs, pss, reference, simgpu
 from calibration.probes.choose import Instrument, with_descendants
 from calibration.probes.nvml import NvmlLook
 from tests.fake_proc import MIB, FakeProc
@@ -81,6 +82,47 @@ def test_processes_that_vanished_cannot_be_read_or_have_no_name_all_keep_their_d
     assert (reading.processes[1002].ram, reading.processes[1002].ram_exact) == (90 * MIB, False)
     assert reading.processes[1003].user == "uid 4242"
     assert (reading.processes[1004].ram, reading.processes[1004].ram_exact) == (30 * MIB, True)
+
+
+@pytest.mark.parametrize("refused_at", range(5))
+def test_a_process_that_refuses_one_of_its_files_or_lost_its_parent_costs_no_reading(
+    refused_at: int,
+    proc: FakeProc,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    real, reads = procfs.read_small, [0]
+    proc.process(999)
+    for pid in (1002, 1004):
+        proc.process(pid, ppid=999, rss=90 * MIB)
+        proc.rollup(pid, Pss_Anon=30 * 1024, Pss_Shmem=0)
+
+    def refusing(path: str, *limit: int) -> bytes:
+        if "/1004/" in path:
+            shutil.rmtree(proc.root / "999", ignore_errors=True)  # the parent goes while its child is read
+        if "/1002/" in path:
+            reads[0] += 1
+            if reads[0] == refused_at + 1:
+                raise PermissionError(13, "Permission denied", path)
+        return real(path, *limit)
+
+    monkeypatch.setattr(procfs, "read_small", refusing)
+    monkeypatch.setattr(pss, "read_small", refusing)
+    told = ((1002, 200 * MIB), (1004, 400 * MIB))
+    instrument = _fake(proc, tmp_path, monkeypatch, NvmlLook("ok", "", [replace(CARD, processes=told)]))
+
+    reading = instrument.read([1002, 1004])
+
+    assert reads[0] > refused_at, "it was never refused"
+    assert reading.pools["GPU-0"].processes == told
+    assert reading.processes[1004].ram == 30 * MIB
+    if 1002 in reading.processes:  # where its stat was refused there is nothing to say of it
+        seen = reading.processes[1002]
+        assert seen.vram == {"GPU-0": 200 * MIB}
+        assert (seen.ram, seen.ram_exact) in ((30 * MIB, True), (90 * MIB, False))
+    assert (1002 in reading.processes) == (refused_at > 0)
+    assert caplog.records == []
 
 
 def test_memory_that_the_driver_does_not_tell_stays_unknown(
