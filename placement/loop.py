@@ -32,10 +32,14 @@ Send = Callable[[str, int, int], bool]
 def tick(send: Send, *, asked_by_end: bool = False) -> bool:
     """Run all steps once; return whether it was this call's turn. ``asked_by_end``: an end of a job cannot wait."""
     mine = agent()
-    if not asked_by_end and time.monotonic() - mine.began < _MIN_GAP:
+
+    def too_soon() -> bool:
+        return not asked_by_end and time.monotonic() - mine.began < _MIN_GAP
+
+    if too_soon():
         return False
     with mine.turn() as my_turn:
-        if not my_turn:
+        if not my_turn or too_soon():  # it may have waited for its turn behind another
             return False
         node_tick.look(mine)  # 1 read, 2 attribute, 3 observe, 4 reap, 5 store
     admission.run_if_due(at_once=asked_by_end)  # 6 snapshot, 7 plan, 8 claim

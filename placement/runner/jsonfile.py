@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ def write_record(path: str, fields: Mapping[str, Any], durable: bool = True) -> 
 
     Durable means that they survive a loss of power.
     """
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.{os.getpid()}.{_thread.get_ident()}.tmp"
     data = json.dumps({"version": VERSION, **fields}).encode("ascii") + b"\n"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -61,7 +62,7 @@ def create_record(path: str, fields: Mapping[str, Any]) -> bool:
 
     The name appears by link(), which is as exclusive as O_EXCL and never shows a file without its content.
     """
-    temporary = f"{path}.{os.getpid()}.new"
+    temporary = f"{path}.{os.getpid()}.{_thread.get_ident()}.new"
     write_record(temporary, fields)
     try:
         os.link(temporary, path)

@@ -22,8 +22,10 @@ from placement.domain.environment import (
 from placement.domain.errors import Refused
 from placement.domain.jobs import State
 from placement.models import Device, Job, Node
+from placement.runner.identity import identify
 from placement.runner.jsonfile import write_record
 from placement.runner.launch import launch
+from placement.runner.record import claim
 from placement.services import accounts, lifecycle, secrets
 
 _LISTED = ("TZ", "LD_LIBRARY_PATH", "http_proxy", "https_proxy", "no_proxy")  # of the worker's environment
@@ -53,10 +55,22 @@ def start(job_id: int, attempt: int) -> str:
             write_record(str(run_dir / "control" / "spec.json"), spec(job, run_dir, account))
     except (OSError, Refused, BadVariable) as error:
         sentence = f"could not start: {error.sentence if isinstance(error, Refused) else error}"
+        if not _keep_others_out(job):
+            return f"#{job_id} attempt {attempt} is another starter's; here it {sentence}."
         lifecycle.start_failed(job, sentence)
         return sentence
     result = launch(run_dir)
     return result.message
+
+
+def _keep_others_out(job: Job) -> bool:
+    """Take the attempt so that no other start of it runs after this one failed; False where a runner has it."""
+    run_dir = lifecycle.run_dir_of(job)
+    me = identify(os.getpid(), clock.boot_id())
+    try:
+        return me is None or claim(str(run_dir), me)
+    except OSError:  # no directory, no room: then there is no claim of a runner either
+        return not (run_dir / "control" / "claim").exists()
 
 
 def make_run_dir(job: Job) -> Path:
