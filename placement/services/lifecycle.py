@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,8 +16,9 @@ from calibration import clock
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
 from placement.models import Job, Lease
+from placement.runner.identity import Identity, alive
 from placement.runner.status import Phase, RunStatus, look
-from placement.runner.stop_request import request_stop
+from placement.runner.stop_request import kill_members, request_stop
 from placement.services import cycle_row
 from placement.services.ending import Ended, Round, end, release, run_dir_of, why_lost
 
@@ -27,10 +30,10 @@ def reap(jobs: list[Job], now: Round) -> list[Ended]:
     """Bring the rows of this node's jobs in line with their run directories; return those that ended."""
     ended = []
     for job in jobs:
-        status = look(run_dir_of(job))
+        status = _look(job)
         if job.stop_requested_at is not None and status.phase is not Phase.EXITED:
             _ask_to_stop(job, status, now.knobs)
-            status = look(run_dir_of(job))
+            status = _look(job)
         if job.state == State.ADMITTED and status.started is not None:
             _mark_running(job, status)
         if status.phase is Phase.EXITED and status.exit is not None:
@@ -72,7 +75,7 @@ def stop_for(job: Job, reason: str, sentence: str, figures: Mapping[str, Any]) -
 
 def ask_now(job: Job, knobs: Knobs) -> None:
     """Ask a job that is to be stopped at once, without waiting for the next tick."""
-    _ask_to_stop(job, look(run_dir_of(job)), knobs)
+    _ask_to_stop(job, _look(job), knobs)
 
 
 def _mark_running(job: Job, status: RunStatus) -> None:
@@ -111,12 +114,29 @@ def _ask_to_stop(job: Job, status: RunStatus, knobs: Knobs) -> None:
         grace = 0.0
     try:
         request_stop(run_dir, job.stop_reason or "cancel", grace)
+        if status.phase is Phase.UNSUPERVISED:
+            # Nobody adopts what left session and group before the runner died; only earlier readings know it.
+            kill_members(_sampled(job), signal.SIGTERM if grace is None else signal.SIGKILL)
     except OSError as error:
         log.warning("#%s cannot be asked to stop: %s", job.pk, error, extra={"action": "stop_refused"})
         return
     if job.stop_clock is None:
         job.stop_clock = now
         Job.objects.filter(pk=job.pk).update(stop_clock=now)
+
+
+def _sampled(job: Job) -> list[Identity]:
+    """Return the processes that readings attributed to a job and that live still."""
+    known = (Identity(m["pid"], m["start_ticks"], m["boot_id"]) for m in job.members)
+    return [identity for identity in known if alive(identity)]
+
+
+def _look(job: Job) -> RunStatus:
+    """Return where a job's attempt stands; it is not lost while anything that was seen of it lives."""
+    status = look(run_dir_of(job))
+    if status.phase is Phase.LOST and status.started is not None and _sampled(job):
+        return replace(status, phase=Phase.UNSUPERVISED)
+    return status
 
 
 def _not_begun(job: Job, status: RunStatus) -> list[Ended]:
