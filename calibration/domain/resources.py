@@ -138,9 +138,9 @@ def _bytes(digits: str, unit: int, shown: str, *, up: bool) -> int:
 
 def _show(amount: int, digits: int) -> str:
     size = abs(amount)
-    if size >= GIB:
+    if round(size / MIB, digits - 1) >= 1024:
         return f"{amount / GIB:.{digits}f} GiB"
-    if size >= MIB or size == 0:
+    if round(size / KIB, digits - 1) >= 1024 or size == 0:
         return f"{amount / MIB:.{digits - 1}f} MiB"
     return f"{amount / KIB:.{digits - 1}f} KiB" if size >= KIB else f"{amount} B"
 

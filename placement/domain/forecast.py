@@ -117,7 +117,7 @@ class Forecast:
     def __init__(self, board: Board) -> None:
         self._board = board
         self._tracks: dict[tuple[str, str], Track] = {}
-        self._open: dict[tuple[str, int], str] = {}
+        self._open: dict[tuple[str, int, str], str] = {}
         self._options: dict[Demand, tuple[Option, ...]] = {}
 
     def _track(self, ledger: Ledger) -> Track:

@@ -192,7 +192,7 @@ def _asked(one: Look, aside: Aside) -> Look:
     return Look(one.place, one.parts, candidate, check.ok, nearness(candidate))
 
 
-def _best_fit(one: Look) -> tuple[int, tuple[str, int]]:
+def _best_fit(one: Look) -> tuple[int, tuple[str, int, str]]:
     """Return the key of the place to take: a first run the emptiest, others the one with least left over."""
     part = one.parts[0]
     left = part.ledger.left(part.margin) or 0

@@ -36,12 +36,12 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One node, and one of its devices or none. ``order`` is the stable order of places."""
+    """One node, and one of its devices or none. ``order`` is the stable order of places, no two alike."""
 
     node: Node
     device: Device | None
     label: str
-    order: tuple[str, int]
+    order: tuple[str, int, str]
 
     @property
     def uuid(self) -> str | None:
@@ -149,12 +149,12 @@ class Board:
             if node.state == "gone" or request.node not in (None, node.name):
                 continue
             if request.gpu is Gpu.NONE:
-                found.append(Place(node, None, f"RAM of {node.name}", (node.name, 0)))
+                found.append(Place(node, None, f"RAM of {node.name}", (node.name, -1, "")))
                 continue
             for device in node.devices:
                 if request.device in (None, device.uuid):
                     label = f"{device.pool.name} of {node.name}" if self.many else device.pool.name
-                    found.append(Place(node, device, label, (node.name, device.index)))
+                    found.append(Place(node, device, label, (node.name, device.index, device.uuid)))
         return found
 
     def parts(self, demand: Demand, place: Place) -> tuple[Part, ...]:

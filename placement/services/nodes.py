@@ -70,6 +70,19 @@ def preview_device(device: Device, changes: Mapping[str, Any]) -> list[str]:
     return declarations.device_effects(changes, before=device.declared, leased=held["bytes"] or 0, jobs=held["jobs"])
 
 
+def preview_node(node: Node, changes: Mapping[str, Any]) -> list[str]:
+    """Return what an edit of a node would do to running jobs, a sentence each. Nothing is changed."""
+    live = Lease.objects.filter(node=node.name, pool=RAM, released_at=None)
+    held = live.aggregate(bytes=Sum("bytes"), jobs=Count("job", distinct=True))
+    total = _reported(node.name, RAM) or 0
+    declared = changes.get("ram_declared", node.ram_declared)
+    as_device = {"declared": total if declared is None else declared}
+    if "draining" in changes:
+        as_device["draining"] = changes["draining"]
+    before = total if node.ram_declared is None else node.ram_declared
+    return declarations.device_effects(as_device, before=before, leased=held["bytes"] or 0, jobs=held["jobs"])
+
+
 def edit_device(
     user: Any, device_id: int, changes: Mapping[str, Any], *, expected: Mapping[str, Any] | None = None
 ) -> list[str]:

@@ -80,9 +80,8 @@ def preview(request: HttpRequest, kind: str, ident: int) -> HttpResponse:
     context: dict[str, Any] = {"form": form, "row": row, "kind": kind}
     if form.is_valid():
         context["changes"] = form.changes()
-        context["effects"] = (
-            nodes.preview_device(row, context["changes"]) if kind == "device" and context["changes"] else []
-        )
+        preview_of = nodes.preview_device if kind == "device" else nodes.preview_node
+        context["effects"] = preview_of(row, context["changes"]) if context["changes"] else []
     return render(request, "placement/_effects.html", context)
 
 

@@ -552,3 +552,13 @@ def test_nothing_is_admitted_above_room_that_is_known(snapshot: Snapshot) -> Non
 @given(snapshots())
 def test_the_same_snapshot_gives_the_same_answers(snapshot: Snapshot) -> None:
     assert plan(snapshot) == plan(snapshot)
+
+
+def test_places_with_the_same_number_never_share_an_answer() -> None:
+    """Two drivers may both number a device 0, and a job without a device has a place of its own."""
+    node = a_node(a_device(24 * GIB, 24 * GIB, pool="A"), a_device(pool="B"))
+    both = (a_waiting(1, 4 * GIB, ram=1), a_waiting(2, ram=1, gpu=False))
+    on_device, without = plan(a_snapshot(node, waiting=both))
+    assert on_device.grant is not None
+    assert on_device.grant.device == "B"
+    assert not [c.sentence for one in without.candidates for c in one.checks if "gpu" in c.sentence.lower()]

@@ -155,3 +155,11 @@ def test_knobs_are_replaced_by_name_and_checked():
 
 def test_an_error_without_words_says_its_docstring():
     assert str(BadAmount()).startswith("This is not an amount of memory.")
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [(GIB - 1, "1.0 GiB"), (GIB - MIB, "1023 MiB"), (MIB - 1, "1 MiB"), (MIB - KIB, "1023 KiB"), (KIB - 1, "1023 B")],
+)
+def test_a_figure_just_below_a_unit_is_not_shown_as_1024_of_the_smaller_one(amount: int, shown: str) -> None:
+    assert gib(amount) == shown
