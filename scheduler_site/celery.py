@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 from celery import Celery
-from celery.signals import worker_before_create_process, worker_process_init, worker_ready
+from celery.signals import task_prerun, worker_before_create_process, worker_process_init, worker_ready
 from django.conf import settings
+from django.db import close_old_connections
 
 from scheduler_site import deathsignal, queues
 
@@ -17,6 +19,8 @@ app = Celery("tidegate")
 app.conf.update(
     **queues.connection(settings.CELERY_BROKER_URL), **queues.rules(settings.NODE), timezone=settings.TIME_ZONE
 )
+# Connections stay open from task to task: opening one each second costs as much as the look itself.
+app.conf["CELERY_DB_REUSE_MAX"] = sys.maxsize // 4
 app.autodiscover_tasks(["placement", "calibration"])
 app.set_default()
 
@@ -35,6 +39,12 @@ def share_memory(**_: object) -> None:
     """What is loaded by now is never collected, so collecting must not copy its pages in the new process."""
     gc.collect()
     gc.freeze()
+
+
+@task_prerun.connect
+def check_connections(**_: object) -> None:
+    """Let go of a database connection that broke or whose server was restarted."""
+    close_old_connections()
 
 
 @worker_process_init.connect

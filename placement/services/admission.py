@@ -66,12 +66,15 @@ def _once() -> bool:
             seen = _lock()
             began = time.monotonic()
             cycle_pipe.begin()  # not before: who only waits for the lock holds up nobody
-            snapshot = snapshots.take(no_account=_remembering())
-            decisions = plan(snapshot)
-            _claim(snapshot, decisions)
+            at = clock.now()
+            if Job.objects.filter(state=State.QUEUED).exists():
+                snapshot = snapshots.take(no_account=_remembering())
+                _claim(snapshot, plan(snapshot))
+            else:
+                _written.clear()  # nobody waits: there is nothing to decide on
             Cycle.objects.filter(pk=1).update(
                 done=seen,
-                began_clock=snapshot.at,
+                began_clock=at,
                 epoch=clock.epoch(),
                 owner=f"{os.uname().nodename}:{os.getpid()}",
                 cost_ms=round((time.monotonic() - began) * 1000, 1),

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from calibration import clock
@@ -21,14 +22,16 @@ from calibration.domain.samples import RAM, Attribution, Claim, Identity, PoolSt
 from calibration.probes.choose import Instrument
 from placement import snapshots
 from placement.domain.jobs import ACTIVE, State
+from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
 from placement.models import Job, Lease, Node
-from placement.services import draining, learning, lifecycle, machine, nodes, watching
+from placement.services import cycle_row, draining, learning, lifecycle, machine, nodes, watching
 from placement.services.history import History
 from placement.services.markers import Markers
 
 log = logging.getLogger(__name__)
 _CACHED_WORTH_TELLING = 1 << 30
+_DISCOVER_EVERY = 10.0  # seconds
 
 
 class Agent:
@@ -48,6 +51,7 @@ class Agent:
         self.over: dict[int, int] = {}
         self.pools: set[str] = set()
         self.runners: dict[int, Identity] = {}
+        self.discovered: tuple[tuple[object, ...], float] | None = None  # what was declared last, and when
         self.began = float("-inf")  # monotonic second at which the last tick began
         self._turn = threading.Lock()
 
@@ -85,13 +89,13 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
         if job.state == State.RUNNING
         and agent.windows.observe(job, reading, found, instrument_knobs, version)  # 3 observe
     ]
-    _save_observed(agent, jobs, changed, reading, found)
-    nodes.discover(agent.node, reading)
+    _save_observed(agent, jobs, changed, reading, found, knobs)
+    _discover(agent, reading)
     totals = {pool.pool: pool.total for pool in reading.pools.values()}
     ended = lifecycle.reap(jobs, lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals))  # 4 reap
     for job in ended:
         agent.drains.begin(job.pools, reading.at + knobs.drain_max_seconds)
-    _store(agent, reading, found)  # 5 store
+    _store(agent, reading, found, knobs)  # 5 store
     agent.runners = {
         job.pk: Identity(**job.runner) for job in jobs if job.runner and job.pk not in {e.job.pk for e in ended}
     }
@@ -128,8 +132,18 @@ def _claims(agent: Agent, jobs: list[Job]) -> list[Claim]:
     return claims
 
 
-def _save_observed(agent: Agent, jobs: list[Job], changed: list[Job], reading: Reading, found: Attribution) -> None:
-    over = snapshots.knobs_now()[0].watch_over_mib << 20
+def _discover(agent: Agent, reading: Reading) -> None:
+    """Declare devices where the reading names others than before, and now and then in case a row was removed."""
+    named = tuple((p.pool, p.name, p.index, p.total, p.state) for p in reading.pools.values() if p.kind != RAM)
+    if agent.discovered is None or agent.discovered[0] != named or reading.at - agent.discovered[1] > _DISCOVER_EVERY:
+        nodes.discover(agent.node, reading)
+        agent.discovered = (named, reading.at)
+
+
+def _save_observed(
+    agent: Agent, jobs: list[Job], changed: list[Job], reading: Reading, found: Attribution, knobs: Knobs
+) -> None:
+    over = knobs.watch_over_mib << 20
     for job in jobs:
         members = [
             {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
@@ -140,14 +154,16 @@ def _save_observed(agent: Agent, jobs: list[Job], changed: list[Job], reading: R
             job.members, job.flags = members, flags
             if job not in changed:
                 changed.append(job)
-    if changed:
-        Job.objects.bulk_update(changed, ["used", "charges", "members", "flags"], batch_size=200)
+    if not changed:
+        return
+    Job.objects.bulk_update(changed, ["used", "charges", "members", "flags"], batch_size=200)
     held = {(job.pk, pool): charge["held"] for job in changed for pool, charge in job.charges.items()}
     leases = list(Lease.objects.filter(job__in=changed, released_at=None))
     moved = [lease for lease in leases if held.get((lease.job_id, lease.pool), lease.bytes) != lease.bytes]
     for lease in moved:
         lease.bytes = held[lease.job_id, lease.pool]
-    Lease.objects.bulk_update(moved, ["bytes"], batch_size=200)
+    if moved:
+        Lease.objects.bulk_update(moved, ["bytes"], batch_size=200)
 
 
 def _flags(job: Job, reading: Reading, over: int) -> list[str]:
@@ -180,31 +196,36 @@ def _cached(size: int) -> list[str]:
     return [f"+{gib(size)} of cached files, which are no need: the kernel can drop them"]
 
 
-def _store(agent: Agent, reading: Reading, found: Attribution) -> None:
+def _store(agent: Agent, reading: Reading, found: Attribution, knobs: Knobs) -> None:
     now = clock.now()
     for pool in reading.pools.values():
         if pool.state is PoolState.LOST:
             agent.lost_since.setdefault(pool.pool, timezone.now())
         else:
             agent.lost_since.pop(pool.pool, None)
-    free = agent.drains.free(reading, snapshots.knobs_now()[0])
-    instrument_store.store_reading(reading, found, free, agent.drains.pools(), agent.lost_since, now)
-    if agent.pools != set(reading.pools):
-        agent.pools = set(reading.pools)
-        instrument_store.forget_pools(agent.node, agent.pools)
-    instrument_store.add_points(agent.history.points(reading, found))
-    node = Node.objects.filter(name=agent.node).first()
-    if node is None:
+    free = agent.drains.free(reading, knobs)
+    points = agent.history.points(reading, found)
+    # One transaction for all: a commit of its own costs more than what each of them writes.
+    with cycle_row.in_line(), transaction.atomic():
+        instrument_store.store_reading(reading, found, free, agent.drains.pools(), agent.lost_since, now)
+        if agent.pools != set(reading.pools):
+            agent.pools = set(reading.pools)
+            instrument_store.forget_pools(agent.node, agent.pools)
+        instrument_store.add_points(points)
+        _store_node(agent, reading, now, knobs)
+
+
+def _store_node(agent: Agent, reading: Reading, now: float, knobs: Knobs) -> None:
+    marks = Node.objects.filter(name=agent.node).values_list("pk", "ram_pressure", "ram_high", "ram_low").first()
+    if marks is None:
         return
-    knobs, _ = snapshots.knobs_now()
+    pk, pressed, high, low = marks
     ram = reading.pools[RAM]
-    Node.objects.filter(pk=node.pk).update(
+    Node.objects.filter(pk=pk).update(
         tick_clock=now,
         epoch=clock.epoch(),
         boot_id=reading.boot_id,
-        ram_pressure=under_pressure(
-            node.ram_pressure, ram.total, ram.free, node.ram_high or knobs.ram_high, node.ram_low or knobs.ram_low
-        ),
+        ram_pressure=under_pressure(pressed, ram.total, ram.free, high or knobs.ram_high, low or knobs.ram_low),
         disk_free=machine.disk_free(settings.RUNS),
         processes_free=machine.processes_free(len(reading.processes)),
         capacity_note=reading.capacity_note[:200],

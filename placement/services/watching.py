@@ -12,18 +12,25 @@ from placement.models import Job, Node
 from placement.services import lifecycle
 
 log = logging.getLogger(__name__)
+_quiet: set[str] = set()  # nodes on which nothing runs and whose note this process has taken away
 
 
 def watch(node_name: str, jobs: list[Job], over: dict[int, int], knobs: Knobs) -> None:
     """Judge this node once. ``over`` counts, per job, samples in a row above its charge; it is brought up to date."""
+    if not any(job.state == State.RUNNING for job in jobs):
+        over.clear()
+        if node_name not in _quiet:  # whatever is short, there is nobody to choose from and nobody to protect
+            _note(node_name, "")
+            _quiet.add(node_name)
+        return
+    _quiet.discard(node_name)
     node = snapshots.node_now(node_name)
     if node is None:
         return
     running = tuple(snapshots.running_of(job, 0.0, None) for job in jobs if job.state == State.RUNNING)
     _count(jobs, over)
     found = choose(node, running, knobs, over)
-    note = found.sentence[:300] if found else ""
-    Node.objects.filter(name=node_name).exclude(watchdog_note=note).update(watchdog_note=note)
+    _note(node_name, found.sentence[:300] if found else "")
     if found is None or found.job is None:
         return
     job = next(job for job in jobs if job.pk == found.job)
@@ -34,6 +41,10 @@ def watch(node_name: str, jobs: list[Job], over: dict[int, int], knobs: Knobs) -
     log.warning("#%s %s", job.pk, found.sentence, extra={"action": "watchdog_stop"})
     lifecycle.stop_for(job, "watchdog", found.sentence, {**figures, "cap": cap, "samples": over.get(job.pk, 0)})
     lifecycle.ask_now(job, knobs)
+
+
+def _note(node_name: str, note: str) -> None:
+    Node.objects.filter(name=node_name).exclude(watchdog_note=note).update(watchdog_note=note)
 
 
 def _count(jobs: list[Job], over: dict[int, int]) -> None:
