@@ -7,7 +7,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError
-from django.db.models import F
 from django.utils import timezone
 
 from calibration import clock, rows
@@ -202,11 +201,3 @@ def _own(user: User, job_id: int) -> Job:
         raise NotYours(f"#{job_id} is {job.user.get_username()}'s; only they and operators may do that.")
     return job
 
-
-def bump_priority(user: User, job_id: int, by: int) -> None:
-    """Raise or lower the priority of a waiting job; raising above 0 is for operators."""
-    job = _own(user, job_id)
-    if job.priority + by > 0 and members.role_of(user) not in (Role.OPERATOR, Role.ADMIN):
-        raise NotYours("Only operators and admins may raise a priority above 0.")
-    with cycle_row.changing():
-        Job.objects.filter(pk=job.pk, state=State.QUEUED).update(priority=F("priority") + by)
