@@ -18,6 +18,7 @@ from placement.domain.jobs import State
 from placement.domain.submission import Submission
 from placement.models import Cycle, Job, KnobOverride, Lease, Node, Role
 from placement.services import admission, cycle_row, jobs
+from placement.views import wake
 from tests.integration.databases import on, together
 from tests.integration.rows import UUIDS, a_job, a_machine, a_pool, a_user
 from tests.wait import until
@@ -268,3 +269,30 @@ def _reading() -> tuple[Reading, Attribution, dict[str, int | None]]:
     )
     reading = Reading("testnode", clock.boot_id(), at, time.time(), {"ram": ram}, {})
     return reading, Attribution({}, {}, {}, {}, {}, {}), {"ram": ram.free}
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_wake_follows_the_commit_and_a_commit_that_fails_sends_none(
+    database: str, commits: bool, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.NODE = "testnode"
+    sent: list[int] = []
+    monkeypatch.setattr("placement.wakes.wake_all", lambda: sent.append(Job.objects.count()))
+    user = a_user("ann", Role.ADMIN)
+    asked = Submission(name="t", command="true", cwd="/tmp", declared_ram=MIB, gpu="none")
+    try:
+        with transaction.atomic():
+            job = jobs.submit(user, asked)
+            wake.soon()
+            assert sent == []
+            assert together(lambda: Job.objects.filter(pk=job.pk).exists()) == [False]
+            if not commits:
+                raise _Failed
+    except _Failed:
+        assert (sent, Job.objects.count()) == ([], 0)
+    else:
+        assert sent == [1]  # whoever is woken finds the row
+
+
+class _Failed(Exception):
+    pass
