@@ -208,11 +208,12 @@ def _charges(job: Job, names: dict[str, str]) -> tuple[ChargeRow, ...]:
         used, granted = whole(mapping(job.used).get(pool)), whole(charge.get("granted"))
         held, cap, margin = (whole(charge.get(name)) for name in ("held", "cap", "margin"))
         top = cap or granted
+        near = ", extrapolated since the last exact reading" if charge.get("approximate") else ""
         found.append(
             ChargeRow(
                 pool="RAM" if pool == RAM else names.get(pool, pool),
-                used=gib(used) if used is not None else "not measured",
-                used_exact=f"{used:,} bytes" if used is not None else "",
+                used=f"{'≈ ' if near else ''}{gib(used)}" if used is not None else "not measured",
+                used_exact=f"{used:,} bytes{near}" if used is not None else "",
                 granted=gib(granted),
                 held=gib(held),
                 at_start=gib(whole(charge.get("at_start"))),

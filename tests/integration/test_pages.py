@@ -392,3 +392,11 @@ def test_many_viewers_share_one_reading(client, ada, monkeypatch, django_assert_
     version = client.get("/fragments/queue?v=x").context["version"]
     with django_assert_max_num_queries(4):  # session, user, role
         assert client.get(f"/fragments/queue?v={version}").status_code == 204
+
+
+@pytest.mark.parametrize("near", [True, False])
+def test_a_figure_that_was_not_read_exactly_is_marked(client: Client, ada, near: bool) -> None:
+    a_machine()
+    job = a_running(ada)
+    Job.objects.filter(pk=job.pk).update(charges={p: {**c, "approximate": near} for p, c in job.charges.items()})
+    assert ("≈ 11.0 GiB" in text_of(client.get(f"/jobs/{job.pk}"))) is near
