@@ -25,9 +25,9 @@ def attribute(
 ) -> Attribution:
     """Return who uses what in this reading. Amounts are bytes; None is unknown, and makes its sum unknown.
 
-    ``marker_of`` reads TIDEGATE_JOB_ID out of a pid's environment; it is asked only where nothing better
-    answers. A runner's own memory is charged to the service. In a pool that was not read every owner's use
-    is unknown.
+    ``marker_of`` reads out of a pid's environment whose it says it is; it is asked only where nothing better
+    answers, and proves nothing for an owner that has no process of its own yet. A runner's own memory is charged
+    to the service. In a pool that was not read every owner's use is unknown.
     """
     rules = owners_of(reading, claims, marker_of)
     by_owner: dict[str, list[ProcessSample]] = {claim.owner: [] for claim in claims}

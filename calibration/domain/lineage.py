@@ -121,14 +121,16 @@ def _marked(
             continue
         rivals = by_marker.get(marker(process.pid) or "", [])
         # An environment can be copied, so it proves nothing for what is older than the owner.
-        if len(rivals) == 1 and process.start_ticks >= _began(rivals[0], reading.boot_id):
+        if len(rivals) == 1 and _since(rivals[0], reading.boot_id, process):
             found[process.pid] = (rivals[0].owner, "marker")
     return found
 
 
-def _began(claim: Claim, boot_id: str) -> int:
+def _since(claim: Claim, boot_id: str, process: ProcessSample) -> bool:
+    """Return whether a process started no earlier than its would-be owner, who has none before it began."""
     first = [*claim.roots, *([] if claim.supervisor is None else [claim.supervisor])]
-    return min((identity.start_ticks for identity in first if identity.boot_id == boot_id), default=0)
+    began = min((identity.start_ticks for identity in first if identity.boot_id == boot_id), default=None)
+    return began is not None and process.start_ticks >= began
 
 
 def _in_session(reading: Reading, claims: Sequence[Claim], rules: Mapping[int, Owned]) -> dict[int, Owned]:
@@ -149,7 +151,7 @@ def _in_session(reading: Reading, claims: Sequence[Claim], rules: Mapping[int, O
         rivals = by_session.get(process.session, [])
         if process.pid in rules or len(rivals) != 1:
             continue
-        if process.start_ticks < _began(rivals[0], reading.boot_id):
+        if not _since(rivals[0], reading.boot_id, process):
             continue
         claim, alive = rivals[0], members.get(process.session, set())
         leader = reading.processes.get(process.session)

@@ -110,7 +110,7 @@ class Claim:
     """What the scheduler knows of one owner's processes; ``owner`` is opaque here ("job:7").
 
     ``supervisor`` is the runner (its own memory is not the owner's), ``roots`` the recorded leaders; ``marker`` is
-    the value of TIDEGATE_JOB_ID in their environment; ``known`` every identity attributed before (sticky).
+    what their environment says whose they are; ``known`` every identity attributed before (sticky).
     """
 
     owner: str

@@ -1,12 +1,22 @@
-"""TIDEGATE_JOB_ID in the environment of a process: read once per process, never proof, only a tie-breaker."""
+"""Whose job an environment says a process is: read once per process, never proof, only a tie-breaker.
+
+The number of a job is not enough: another service on this machine has a job of that number too. The folder for its
+receipts names the service and the attempt.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from calibration.domain.samples import Reading
 
-_NAME = b"TIDEGATE_JOB_ID="
+_NAME = b"TIDEGATE_RECEIPTS="
+
+
+def of(run_dir: str | os.PathLike[str]) -> str:
+    """Return the marker of the job that runs in this directory."""
+    return os.path.join(run_dir, "receipts")
 
 
 class Markers:
@@ -40,5 +50,5 @@ def _read(pid: int) -> str | None:
         return None
     for entry in content.split(b"\0"):
         if entry.startswith(_NAME):
-            return entry[len(_NAME) :].decode("ascii", "replace")
+            return entry[len(_NAME) :].decode("utf-8", "replace")
     return None

@@ -25,9 +25,8 @@ from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
 from placement.models import Job, Lease, Node
-from placement.services import cycle_row, draining, learning, lifecycle, machine, nodes, watching
+from placement.services import cycle_row, draining, learning, lifecycle, machine, markers, nodes, watching
 from placement.services.history import History
-from placement.services.markers import Markers
 
 log = logging.getLogger(__name__)
 _CACHED_WORTH_TELLING = 1 << 30
@@ -45,7 +44,7 @@ class Agent:
         self.windows = learning.Windows()
         self.drains = draining.Drains()
         self.history = History()
-        self.markers = Markers()
+        self.markers = markers.Markers()
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
         self.over: dict[int, int] = {}
@@ -125,7 +124,7 @@ def _claims(agent: Agent, jobs: list[Job]) -> list[Claim]:
                 owner=owner,
                 supervisor=Identity(**job.runner) if job.runner else None,
                 roots=(Identity(**job.child),) if job.child else (),
-                marker=str(job.pk),
+                marker=markers.of(job.run_dir or lifecycle.run_dir_of(job)),
                 known=known,
             )
         )

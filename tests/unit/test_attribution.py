@@ -106,6 +106,13 @@ def test_the_marker_decides_only_where_nothing_better_does():
     assert 500 not in asked
 
 
+def test_an_owner_that_has_not_begun_takes_nobody_by_the_marker():
+    stranger = look([proc(600, 1, 900)])
+    assert attribute(stranger, [job(1, marker="1")], marker_of=lambda pid: "1").rules == {}
+    earlier = Claim("job:1", roots=(ident(300, boot="boot-0"),), marker="1")
+    assert attribute(stranger, [earlier], marker_of=lambda pid: "1").rules == {}
+
+
 def test_a_session_counts_while_a_member_holds_its_number():
     alone = [proc(500, 1, 200, session=300)]
     claim = job(1, 300, sessions=(300,))
