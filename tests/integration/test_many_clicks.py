@@ -1,0 +1,74 @@
+"""Two clicks at one moment make one job, and many open pages at once meet no error."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from calibration import services as instrument
+from calibration.domain.samples import Attribution, PoolSample, PoolState, Reading
+from placement.models import Job, Role
+from placement.views import shared
+from tests.integration.databases import together
+from tests.integration.rows import GIB, a_job, a_machine, a_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_two_posts_of_one_form_at_the_same_moment_make_one_job_and_both_lead_to_it() -> None:
+    a_machine()
+    user = a_user("ann", Role.ADMIN)
+    clients = [Client(), Client()]
+    for client in clients:
+        client.force_login(user)
+    for number in range(5):
+        body = json.dumps({"command": "exit 0", "cwd": "/tmp", "form_key": f"form-{number}"})
+
+        def click(client: Client, body: str = body) -> Any:
+            return client.post("/api/v1/jobs", body, content_type="application/json")
+
+        first, second = together(*[lambda client=client: click(client) for client in clients])
+        assert (first.status_code, second.status_code) == (201, 201)
+        assert first.json()["job"]["id"] == second.json()["job"]["id"]
+        assert Job.objects.count() == number + 1
+
+
+def test_thirty_open_pages_beside_a_loop_that_writes_meet_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "FRESH_FOR", 0.0)  # every poll reads
+    a_machine()
+    user = a_user("ann", Role.ADMIN)
+    job = a_job(user)
+    over, until_at, statuses = threading.Event(), time.monotonic() + 3, set[int]()
+
+    def write() -> int:
+        written = 0
+        while not over.wait(0.02):
+            ram = PoolSample("ram", "ram", "RAM", PoolState.OK, 64 * GIB, 56 * GIB, 8 * GIB, read_at=time.monotonic())
+            reading = Reading("atlas", "boot", time.monotonic(), time.time(), {"ram": ram}, {})
+            empty = Attribution({}, {}, {}, {}, {}, {})
+            instrument.store_reading(reading, empty, {"ram": ram.free}, (), {}, time.monotonic())
+            written += 1
+        return written
+
+    def look(number: int) -> int:
+        client, polls = Client(), 0
+        client.force_login(user)
+        try:
+            while time.monotonic() < until_at:
+                for path in ("/fragments/queue?v=x", "/fragments/pools?v=x", f"/jobs/{job.pk}/fragment?v=x"):
+                    statuses.add(client.get(path, headers={"HX-Request": "true"}).status_code)
+                    polls += 1
+        finally:
+            if number == 0:
+                over.set()
+        return polls
+
+    written, *polls = together(write, *[lambda number=number: look(number) for number in range(30)])
+    assert statuses <= {200, 204}
+    assert all(polls)
+    assert written > 5
