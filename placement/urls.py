@@ -13,6 +13,7 @@ access_urls = [
     path("login/link/<str:token>", login.link, name="login-link"),
     path("logout", login.logout, name="logout"),
     path("password", login.password, name="password"),
+    path("admin/login/", login.admin_login, name="admin-login"),
 ]
 
 # The queue and its live part.

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.multipartparser import MultiPartParserError
 from django.middleware.csrf import CsrfViewMiddleware
 from django.views.decorators.csrf import csrf_exempt
 
@@ -66,6 +67,8 @@ def _guard(request: HttpRequest, role: Role, methods: tuple[str, ...]) -> HttpRe
     own = access.role_of(request.user)
     if own is None:
         return error(401, "not_logged_in", "Log in first; the session is missing or over.")
+    # The CSRF check looks for a form's field; once it has read a form from the stream, the body is gone.
+    _ = request.body
     check = _Csrf(lambda _: HttpResponse())
     check.process_request(request)
     rejected = check.process_view(request, _guard, (), {})
@@ -88,6 +91,8 @@ def _answer(problem: Exception) -> JsonResponse:
         case Refused():
             code, status = ("invalid", 400) if problem.fields else ("refused", 409)
             return error(status, code, problem.sentence, problem.fields)
+        case MultiPartParserError() | TooManyFieldsSent() | TooManyFilesSent():
+            return error(400, "invalid", "The body was sent as a form that cannot be read; send JSON.")
         case RequestDataTooBig():
             return error(413, "too_large", "The body is larger than this service takes (2.5 MB).")
     if told := outage.sentence(problem):

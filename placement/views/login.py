@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 
 from django.conf import settings
-from django.contrib import auth, messages
+from django.contrib import admin, auth, messages
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from placement.services import members
-from placement.views.door import door
+from placement.views.door import door, refused
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -58,6 +60,16 @@ def link(request: HttpRequest, token: str) -> HttpResponse:
         return render(request, "placement/login_link.html", {"spent": True}, status=410)
     auth.login(request, user, backend=BACKEND)
     return redirect(settings.LOGIN_REDIRECT_URL)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """Send whoever wants into Django's admin to our login: its own form would let anybody guess without a wait."""
+    if admin.site.has_permission(request):
+        return redirect("admin:index")
+    if request.user.is_authenticated:
+        return refused(request, "Django's admin pages are open to superusers only; everything else is here.", 403)
+    return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
 
 
 @require_POST

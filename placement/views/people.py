@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -49,6 +50,7 @@ def edit(request: HttpRequest, user_id: int) -> HttpResponse:
     """Change somebody's role and account."""
     user, form = _found(user_id), PersonForm(request.POST)
 
+    @transaction.atomic  # a refused account leaves the role as it was
     def act() -> str:
         if not form.is_valid():
             raise Refused("Role and account could not be read; choose a role and an account of this machine.")

@@ -10,6 +10,8 @@ from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_pool, a_runni
 
 pytestmark = pytest.mark.django_db
 
+FORM = "application/x-www-form-urlencoded"
+
 
 @pytest.fixture
 def ada(client: Client):
@@ -190,6 +192,17 @@ def test_every_kind_of_error_has_the_one_shape(client, ada, monkeypatch):
     answer = client.get("/api/v1/queue")
     assert (answer.status_code, error(answer)["code"]) == (500, "internal")
     assert "a secret detail" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data", "multipart/form-data; boundary=x", FORM, "text/plain"])
+@pytest.mark.parametrize("data", ["x", "&".join(f"a{n}=1" for n in range(5000))], ids=["short", "many fields"])
+def test_a_body_that_is_no_json_is_answered_in_words_whatever_it_is_called(ada, kind: str, data: str):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(ada)
+    client.get("/")
+    headers = {"X-CSRFToken": client.cookies["tidegate_csrf"].value}
+    answer = client.post("/api/v1/jobs", data, content_type=kind, headers=headers)
+    assert (answer.status_code, error(answer)["code"]) == (400, "invalid")
 
 
 def test_a_call_without_a_csrf_token_is_refused(ada):

@@ -47,6 +47,25 @@ def test_failed_logins_make_the_next_one_wait_whoever_it_is_for(client: Client):
     assert client.post("/login", {"username": "ada", "password": PASSWORD}).status_code == 429
 
 
+def test_the_admin_pages_have_no_login_of_their_own(client: Client):
+    """Their form counts no failures: passwords could be guessed there as fast as the machine answers."""
+    a_user("ada", password=PASSWORD, is_staff=True, is_superuser=True)
+    for _ in range(2):
+        answer = client.post("/admin/login/?next=/admin/auth/", {"username": "ada", "password": PASSWORD})
+        assert (answer.status_code, answer.url) == (302, "/login?next=/admin/auth/")
+    assert client.get("/admin/").status_code == 302
+    client.post("/login", {"username": "ada", "password": PASSWORD})
+    assert client.get("/admin/login/").url == "/admin/"
+    assert client.get("/admin/").status_code == 200
+
+
+def test_who_may_not_see_the_admin_pages_is_told_so(client: Client):
+    client.force_login(a_user("ada", Role.ADMIN))
+    answer = client.get("/admin/", follow=True)
+    assert answer.status_code == 403
+    assert b"superusers only" in answer.content
+
+
 def test_looking_at_a_link_does_not_use_it_up(client: Client):
     token = members.make_link(a_user("ada"))
     for _ in range(3):

@@ -332,6 +332,14 @@ def test_an_admin_adds_somebody_and_sees_their_link_once(client, ada):
     assert link[0] not in client.get("/people").content.decode()
 
 
+def test_a_refused_account_leaves_the_role_as_it_was(client, ada):
+    bob = a_user("bob", Role.SUBMITTER)
+    answer = client.post(f"/people/{bob.pk}/edit", {"role": "operator", "account": "nobody-of-that-name"}, follow=True)
+    assert "no Unix account" in answer.content.decode()
+    bob.member.refresh_from_db()
+    assert (bob.member.role, bob.member.account) == ("submitter", "")
+
+
 def test_hostile_text_runs_nowhere(client, ada, tmp_path):
     """Names, notes, commands, reasons, outsiders and output are data on every page."""
     node = a_machine()
