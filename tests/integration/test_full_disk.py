@@ -62,9 +62,11 @@ def post(client: Client, path: str, body: dict[str, Any]) -> Any:
 
 
 def test_a_submission_that_cannot_be_stored_is_503_with_a_sentence_and_leaves_nothing(
-    client: Client, settings: Any, tmp_path: Path
+    client: Client, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.RUNS = tmp_path / "runs"
+    woken: list[int] = []
+    monkeypatch.setattr("placement.wakes.wake_all", lambda: woken.append(1))
     body = {"command": LONG, "cwd": "/tmp"}
     with no_more_pages():
         refused = post(client, "/api/v1/jobs", body)
@@ -77,7 +79,9 @@ def test_a_submission_that_cannot_be_stored_is_503_with_a_sentence_and_leaves_no
         assert client.get("/").status_code == 200
     assert not Job.objects.exists()
     assert not settings.RUNS.exists()
+    assert woken == [], "what was not committed sends no message"
     assert post(client, "/api/v1/jobs", body).status_code == 201
+    assert woken == [1]
 
 
 def test_another_fault_is_still_one(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
