@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from placement.runner.jsonfile import write_record
@@ -17,11 +18,13 @@ from tests.wait import until
 
 ROOT = Path(__file__).resolve().parent.parent
 CELERY = (sys.executable, "-m", "celery", "-A", "bench.echo")
-Milliseconds = list[float]
+Once = Callable[[], float]
+"""Does it once and returns how long it took, in ms."""
 
 
-def hops(broker: str, count: int) -> Milliseconds:
-    """Return how long each of ``count`` messages took through two idle workers (solo, then prefork)."""
+@contextmanager
+def hops(broker: str) -> Iterator[Once]:
+    """Keep two idle workers (solo, then prefork) and yield what sends one message through both."""
     with tempfile.TemporaryDirectory(prefix="echo-") as folder:
         out = Path(folder) / "out"
         out.touch()
@@ -41,40 +44,51 @@ def hops(broker: str, count: int) -> Milliseconds:
         os.environ["ECHO_BROKER"] = broker
         from bench.echo import first
 
+        def once() -> float:
+            before = len(out.read_text().splitlines())
+            first.delay(time.time())
+            until(lambda: len(out.read_text().splitlines()) > before, 60, "an echo", 0.001)
+            return float(out.read_text().splitlines()[-1]) * 1000
+
         try:
-            for number in range(count + 3):  # the first ones wait for the workers to come up
-                first.delay(time.time())
-                until(lambda number=number: len(out.read_text().splitlines()) > number, 60, "an echo", 0.001)
+            for _ in range(3):  # the first one waits for the workers to come up
+                once()
+            yield once
         finally:
             for worker in workers:
                 worker.terminate()
             for worker in workers:
                 worker.wait(20)
-        return [float(line) * 1000 for line in out.read_text().splitlines()[3:]]
 
 
-def commits(count: int) -> Milliseconds:
-    """Return how long each of ``count`` transactions of one row took on a database set up as the product's is."""
-    taken = []
+@contextmanager
+def commits() -> Iterator[Once]:
+    """Yield what commits one row to a database set up as the product's is."""
     with (
         tempfile.TemporaryDirectory(prefix="commit-") as folder,
         closing(sqlite3.connect(Path(folder) / "x.sqlite3", isolation_level=None)) as base,
     ):
         base.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; CREATE TABLE x (n)")
-        for number in range(count):
+
+        def once() -> float:
             began = time.perf_counter()
             base.execute("BEGIN IMMEDIATE")
-            base.execute("INSERT INTO x VALUES (?)", (number,))
+            base.execute("INSERT INTO x VALUES (1)")
             base.execute("COMMIT")
-            taken.append((time.perf_counter() - began) * 1000)
-    return taken
+            return (time.perf_counter() - began) * 1000
+
+        yield once
 
 
-def runners(count: int) -> Milliseconds:
-    """Return how long each of ``count`` bare runners took from the launch to the first byte of its command."""
-    taken = []
+@contextmanager
+def runners() -> Iterator[Once]:
+    """Yield what launches a bare runner and tells the time to the first byte of its command."""
     with tempfile.TemporaryDirectory(prefix="runner-") as folder:
-        for number in range(count):
+        number = 0
+
+        def once() -> float:
+            nonlocal number
+            number += 1
             run_dir = Path(folder) / str(number)
             (run_dir / "control").mkdir(parents=True)
             spec = {"version": 1, "job_id": number, "attempt": 1, "node": "bench", "command": "echo $EPOCHREALTIME"}
@@ -82,7 +96,8 @@ def runners(count: int) -> Milliseconds:
             began = time.time()
             launch(run_dir)
             log = run_dir / "stdout.log"
-            until(lambda log=log: log.exists() and log.read_text().endswith("\n"), 20, "the first byte", 0.001)
-            taken.append((float(log.read_text()) - began) * 1000)
-            until(lambda run_dir=run_dir: (run_dir / "control" / "exit.json").exists(), 20, "the end", 0.001)
-    return taken
+            until(lambda: log.exists() and log.read_text().endswith("\n"), 20, "the first byte", 0.001)
+            until((run_dir / "control" / "exit.json").exists, 20, "the end", 0.005)
+            return (float(log.read_text()) - began) * 1000
+
+        yield once

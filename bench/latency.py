@@ -4,18 +4,18 @@
 
 A service of its own is started on an empty database; jobs are submitted one after the other, each when the one
 before has ended, so nothing queues. A job is ``echo $EPOCHREALTIME``: its output is the moment of its first byte.
-Then, in the same run, the floor: two Celery hops through idle workers, one commit, one bare runner.
+In turn with the jobs the floor is taken: two Celery hops through idle workers, one commit, one bare runner.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sqlite3
-import statistics
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -72,32 +72,38 @@ def quantile(values: list[float], share: float) -> float:
 
 
 def run(jobs: int, broker: str) -> dict[str, Any]:
-    """Return p50 and p95 by part and of the floor, in ms."""
-    with live_service(broker=broker, simulate="") as service:
+    """Return p50 and p95 by part and of the floor, in ms; what loads the machine loads both alike."""
+    with live_service(broker=broker, simulate="") as service, ExitStack() as stack:
         link = re.search(r"/login/link/\S+", service.said())
         assert link, service.said()
         person = Person(service.address, link[0])
         until(lambda: _value(service.data, "SELECT max(tick_clock) FROM placement_node"), 20, "the first look", 0.1)
-        for number in range(3):
-            measure(service, person, -number)
-        seen = [measure(service, person, number) for number in range(jobs)]
         socket = service.data / "broker" / "redis.sock"
         url = f"redis+socket://{socket}?virtual_host=1" if broker == "redis" else f"safefs://{service.data}/echo"
-        least = {
-            "two hops": floor.hops(url, jobs),
-            "one commit": floor.commits(jobs),
-            "bare runner": floor.runners(jobs),
+        once = {
+            "two hops": stack.enter_context(floor.hops(url)),
+            "one commit": stack.enter_context(floor.commits()),
+            "bare runner": stack.enter_context(floor.runners()),
         }
-    rows = {part: [row[part] for row in seen] for part in PARTS}
-    total = sum(statistics.median(values) for values in least.values())
+        seen, least = [], []
+        for number in range(-3, jobs):
+            row = measure(service, person, number)
+            bare = {name: call() for name, call in once.items()}
+            if number >= 0:
+                seen.append(row)
+                least.append({**bare, "together": sum(bare.values())})
     return {
         "broker": broker,
         "jobs": jobs,
-        "parts": {part: (quantile(rows[part], 0.5), quantile(rows[part], 0.95)) for part in PARTS},
-        "floor": {part: (quantile(values, 0.5), quantile(values, 0.95)) for part, values in least.items()},
-        "floor p50": total,
-        "ratio p50": quantile(rows["first byte"], 0.5) / total,
+        "load": os.getloadavg()[0],
+        "parts": _table(seen),
+        "floor": _table(least),
+        "ratio p50": _table(seen)["first byte"][0] / _table(least)["together"][0],
     }
+
+
+def _table(rows: list[dict[str, float]]) -> dict[str, tuple[float, float]]:
+    return {part: (quantile([r[part] for r in rows], 0.5), quantile([r[part] for r in rows], 0.95)) for part in rows[0]}
 
 
 def main() -> None:
@@ -111,15 +117,15 @@ def main() -> None:
     if options.json:
         print(json.dumps(found))
         return
-    print(f"{options.jobs} jobs, broker {options.broker}; ms since the submission began")
+    print(f"{options.jobs} jobs, broker {options.broker}, load {found['load']:.1f} on {os.cpu_count()} cores; ms")
     before = 0.0
     for part, (middle, late) in found["parts"].items():
         print(f"  {part:16} p50 {middle:7.1f} (+{middle - before:6.1f})   p95 {late:7.1f}")
         before = middle
-    print("the least it could take, ms")
+    print("the least it could take, in turn with the jobs")
     for part, (middle, late) in found["floor"].items():
         print(f"  {part:16} p50 {middle:7.1f}             p95 {late:7.1f}")
-    print(f"floor {found['floor p50']:.1f} ms; first byte is {found['ratio p50']:.2f} x that")
+    print(f"first byte is {found['ratio p50']:.2f} x the least")
 
 
 if __name__ == "__main__":
