@@ -132,7 +132,7 @@ def _probes() -> Iterator[Finding]:
 
 
 def _caps() -> Iterator[Finding]:
-    yield Finding("caps", None, "device memory: JAX and CuPy are told their cap by variables, TensorFlow is told to grow")
+    yield Finding("caps", None, "device memory: JAX and CuPy get their cap as variables, TensorFlow may only grow")
     yield Finding("", None, "device memory of everything else is watched, not capped")
     yield Finding("caps", None, "main memory: the watchdog stops who grows past its charge, the kernel does not")
 
