@@ -84,12 +84,22 @@ def test_a_submission_that_cannot_be_stored_is_503_with_a_sentence_and_leaves_no
     assert woken == [1]
 
 
-def test_another_fault_is_still_one(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise OSError(5, "Input/output error")
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        pytest.param(OperationalError("database is locked"), 503, id="a lock that was not had in time"),
+        pytest.param(OSError(28, "No space left on device"), 503, id="a full disk beside the database"),
+        pytest.param(OSError(5, "Input/output error"), 500, id="another fault is still one"),
+    ],
+)
+def test_what_may_pass_is_503_and_what_is_broken_is_500(
+    client: Client, monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise fault
 
     monkeypatch.setattr("placement.services.jobs.submit", broken)
-    assert post(client, "/api/v1/jobs", {"command": "x", "cwd": "/tmp"}).status_code == 500
+    assert post(client, "/api/v1/jobs", {"command": "x", "cwd": "/tmp"}).status_code == status
 
 
 def full(*_: object, **__: object) -> None:
