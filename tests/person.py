@@ -71,7 +71,11 @@ class Person:
             job = self.job(job_id)
             return job if job["state"] == state else None
 
-        return until(there, timeout, f"#{job_id} to be {state}", interval=0.1)
+        try:
+            return until(there, timeout, f"#{job_id} to be {state}", interval=0.1)
+        except AssertionError as error:
+            job = self.job(job_id)
+            raise AssertionError(f"{error}; it is {job['state']}: {job['sentence'] or job['headline']}") from None
 
     def _url(self, path: str) -> str:
         return path if path.startswith("http") else self.address + path

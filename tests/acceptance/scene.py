@@ -35,7 +35,25 @@ QUICK = {
 def scene(broker: str, *, simulate: str = "2x24GiB", **knobs: Any) -> Iterator[tuple[LiveService, Person]]:
     """Run the service and log its first admin in."""
     with live_service(broker=broker, simulate=simulate, knobs={**QUICK, **knobs}) as service:
-        yield service, admin(service)
+        try:
+            yield service, admin(service)
+        except BaseException:
+            print(told(service))
+            raise
+
+
+def told(service: LiveService) -> str:
+    """Return what a person who looks for the cause of a failure reads first."""
+    lines = [service.said()]
+    for log in sorted((service.data / "logs").glob("*.log")):
+        lines.append(f"--- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-25:]))
+    for table, columns in {
+        "placement_node": "tick_clock, start_sent_clock, start_taken_clock, broker_away_since",
+        "placement_cycle": "wanted, done, began_clock, cost_ms",
+        "placement_job": "id, name, state, code, headline, dispatched_clock, attempt",
+    }.items():
+        lines += [f"--- {table}: {columns}", *map(str, rows(service, f"SELECT {columns} FROM {table}"))]
+    return "\n".join(lines)
 
 
 def admin(service: LiveService) -> Person:

@@ -189,19 +189,23 @@ def test_kill_9_again_and_again(seed: int, tmp_path: Path) -> None:
     one_round(seed, tmp_path)
 
 
-@pytest.mark.parametrize("broker", BROKERS)
-def test_after_a_killed_supervisor_the_next_up_takes_over_what_runs(broker: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("broker", "how"), [("redis", signal.SIGKILL), ("files", signal.SIGTERM)])
+def test_after_the_supervisors_end_jobs_go_on_and_the_next_up_takes_them_over(
+    broker: str, how: signal.Signals, tmp_path: Path
+) -> None:
     with scene(broker, simulate="1x24GiB") as (service, person):
         jobs = Jobs(person, tmp_path)
         leases = live_leases(service)
         query = "SELECT id, runner, child FROM placement_job WHERE state = 'running' ORDER BY id"
         running = rows(service, query)
-        children = [psutil.Process(pid) for pid in pids(service).values()]
+        children = list(pids(service).values())
 
-        os.kill(service.up()["pid"], signal.SIGKILL)
+        os.kill(service.up()["pid"], how)
         assert service.process is not None
-        service.process.wait(5)
-        until(lambda: not any(_lives(child.pid) for child in children), 5, "the end of every process")
+        assert service.process.wait(15) == (0 if how is signal.SIGTERM else -how)
+        until(lambda: not any(_lives(child) for child in children), 5, "the end of every process")
+        if how is signal.SIGTERM:
+            assert "Tidegate has stopped; 5 jobs go on" in service.said()
         end_alone(service, jobs)
         service.start()
         person.address = service.address
