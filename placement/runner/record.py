@@ -17,6 +17,8 @@ STARTED = "started.json"
 LEADER = "leader.json"
 EXIT = "exit.json"
 
+_MOST_SMALL = 1 << 31  # pids, codes and signals stay below
+
 
 class Started(NamedTuple):
     """The child exists and is about to become the command. `at` is wall time, `boottime` CLOCK_BOOTTIME."""
@@ -83,7 +85,7 @@ def claim(run_dir: str, identity: Identity) -> bool:
 def read_claim(run_dir: str | os.PathLike[str]) -> Identity | None:
     """Return who claimed this attempt; None where nobody did, or where the claim names nobody."""
     fields = read_json(control_path(run_dir, CLAIM))
-    return None if fields is None else _identity(fields, str(fields.get("boot_id", "")))
+    return None if fields is None else _identity(fields, _text(fields.get("boot_id")) or "")
 
 
 def started_fields(started: Started) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def read_started(run_dir: str | os.PathLike[str]) -> Started | None:
     fields = read_json(control_path(run_dir, STARTED))
     if fields is None:
         return None
-    boot_id = str(fields.get("boot_id", ""))
+    boot_id = _text(fields.get("boot_id")) or ""
     runner = _identity(fields.get("runner"), boot_id)
     child = _identity(fields.get("child"), boot_id)
     if runner is None or child is None:
@@ -132,8 +134,8 @@ def read_leader(run_dir: str | os.PathLike[str]) -> LeaderExit | None:
     left = _members(fields.get("left"))
     count = _integer(fields.get("left_count"))
     return LeaderExit(
-        code=_integer(fields.get("code")),
-        signal=_integer(fields.get("signal")),
+        code=_integer(fields.get("code"), _MOST_SMALL),
+        signal=_integer(fields.get("signal"), _MOST_SMALL),
         at=_number(fields.get("at")) or 0.0,
         left=left,
         left_count=len(left) if count is None else count,
@@ -156,9 +158,9 @@ def read_exit(run_dir: str | os.PathLike[str]) -> ExitRecord | None:
     return ExitRecord(
         job_id=_integer(fields.get("job_id")),
         attempt=_integer(fields.get("attempt")),
-        boot_id=str(fields.get("boot_id", "")),
-        code=_integer(fields.get("code")),
-        signal=_integer(fields.get("signal")),
+        boot_id=_text(fields.get("boot_id")) or "",
+        code=_integer(fields.get("code"), _MOST_SMALL),
+        signal=_integer(fields.get("signal"), _MOST_SMALL),
         start_error=_text(fields.get("start_error")),
         stopped_by=_text(fields.get("stopped_by")),
         killed=fields.get("killed") is True,
@@ -182,7 +184,7 @@ def read_exit(run_dir: str | os.PathLike[str]) -> ExitRecord | None:
 def _identity(value: Any, boot_id: str) -> Identity | None:
     if not isinstance(value, dict):
         return None
-    pid, start_ticks = _integer(value.get("pid")), _integer(value.get("start_ticks"))
+    pid, start_ticks = _integer(value.get("pid"), _MOST_SMALL), _integer(value.get("start_ticks"))
     if pid is None or pid <= 1 or start_ticks is None:
         return None  # no process of ours is 0 or 1, and below them the kernel means "many"
     return Identity(pid, start_ticks, boot_id)
@@ -194,20 +196,27 @@ def _members(value: Any) -> tuple[Member, ...]:
         Member(
             pid=_integer(entry.get("pid")) or 0,
             start_ticks=_integer(entry.get("start_ticks")) or 0,
-            name=str(entry.get("name", "")),
+            name=_text(entry.get("name")) or "",
             rss_bytes=_integer(entry.get("rss_bytes")),
         )
         for entry in entries
     )
 
 
-def _integer(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _integer(value: Any, most: int = 1 << 62) -> int | None:
+    """Return a whole number that a database can hold."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if -most < value < most else None
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """Return seconds, of a time or a span, that a calendar has: a job can write NaN and 1e30 here."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return float(value) if -6e10 < value < 2.5e11 else None
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    """Return a text that a database can hold."""
+    return value.encode("utf-8", "replace").decode().replace("\0", "") if isinstance(value, str) else None

@@ -18,7 +18,7 @@ from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
 from placement.domain.outcomes import Evidence, Verdict, decide_outcome
 from placement.models import Job, Lease
-from placement.runner.record import ExitRecord
+from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
 from placement.services import cycle_row, evidence
 from placement.services.learning import Windows
@@ -48,12 +48,14 @@ def run_dir_of(job: Job) -> Path:
     return settings.RUNS / f"{job.pk}-{job.attempt}"
 
 
-def why_lost(status: RunStatus) -> str:
+def why_lost(status: RunStatus, run_dir: Path) -> str:
     started = status.started
     if started is None:
         return "its start record cannot be read"
     if started.boot_id != clock.boot_id():
         return "the node rebooted while it ran"
+    if not (run_dir / "control" / STARTED).exists():
+        return f"its records in {run_dir} were removed while it ran, so nobody can tell its exit code"
     return "its runner was killed and its processes are gone; nobody saw its exit code"
 
 

@@ -1,13 +1,20 @@
-"""What an ended run left behind that says how it ended: receipts of its cap, and the end of its logs."""
+"""What an ended run left behind that says how it ended: receipts of its cap, and the end of its logs.
+
+A job can put anything in their place. Whatever is no regular file, no JSON or no count of bytes says nothing.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from pathlib import Path
-from typing import Any
 
 TAIL = 16 << 10  # bytes of each log that may hold the reason
+RECEIPT = 4 << 10  # bytes of the longest receipt
+FIGURES = ("asked", "held", "device_free", "cap")  # of a receipt, in bytes
+_MOST = 1 << 62  # bytes; above it no database holds the number
 
 
 def log_tail(run_dir: Path) -> str:
@@ -17,19 +24,15 @@ def log_tail(run_dir: Path) -> str:
 
 def _tail(path: Path) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        return _read(path, TAIL, end=True)[0].decode("utf-8", "replace")
     except OSError:
         return ""
-    with os.fdopen(descriptor, "rb") as file:
-        size = os.fstat(descriptor).st_size
-        file.seek(max(0, size - TAIL))
-        return file.read(TAIL).decode("utf-8", "replace")
 
 
-def cap_receipt(run_dir: Path) -> dict[str, Any] | None:
-    """Return the newest receipt of an allocation that the job's cap refused, None where there is none."""
+def cap_receipt(run_dir: Path) -> dict[str, int] | None:
+    """Return the figures of the newest receipt of an allocation that the job's cap refused, None without one."""
     folder = run_dir / "receipts"
-    newest: tuple[float, dict[str, Any]] | None = None
+    newest: tuple[float, dict[str, int]] | None = None
     try:
         names = sorted(os.listdir(folder))[:200]
     except OSError:
@@ -38,12 +41,26 @@ def cap_receipt(run_dir: Path) -> dict[str, Any] | None:
         if not name.endswith(".vram-cap.json"):
             continue
         try:
-            descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            with os.fdopen(descriptor, "rb") as file:
-                content = json.loads(file.read(4096))
-                at = os.fstat(descriptor).st_mtime
-        except (OSError, ValueError):
+            raw, at = _read(folder / name, RECEIPT)
+            content = json.loads(raw)
+        except (OSError, ValueError, RecursionError):
             continue
         if isinstance(content, dict) and (newest is None or at > newest[0]):
-            newest = (at, content)
+            newest = (at, {figure: content[figure] for figure in FIGURES if _is_count(content.get(figure))})
     return newest[1] if newest else None
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
+
+
+def _read(path: Path, most: int, *, end: bool = False) -> tuple[bytes, float]:
+    """Return the first (or last) bytes of a regular file and when it was written. OSError where it is none."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        return os.pread(descriptor, most, max(0, status.st_size - most) if end else 0), status.st_mtime
+    finally:
+        os.close(descriptor)

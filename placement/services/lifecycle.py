@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import DatabaseError
 from django.db.models import F
 from django.utils import timezone
 
@@ -17,8 +18,10 @@ from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
 from placement.models import Job, Lease
 from placement.runner.identity import Identity, alive
+from placement.runner.members import kill_members, members
+from placement.runner.record import Started
 from placement.runner.status import Phase, RunStatus, look
-from placement.runner.stop_request import kill_members, request_stop
+from placement.runner.stop_request import request_stop
 from placement.services import cycle_row
 from placement.services.ending import Ended, Round, end, release, run_dir_of, why_lost
 
@@ -30,23 +33,32 @@ def reap(jobs: list[Job], now: Round) -> list[Ended]:
     """Bring the rows of this node's jobs in line with their run directories; return those that ended."""
     ended = []
     for job in jobs:
-        status = _look(job)
-        if job.stop_requested_at is not None and status.phase is not Phase.EXITED:
-            _ask_to_stop(job, status, now.knobs)
-            status = _look(job)
-        if job.state == State.ADMITTED and status.started is not None:
-            _mark_running(job, status)
-        if status.phase is Phase.EXITED and status.exit is not None:
-            ended += end(job, status.exit, "", now)
-        elif status.phase is Phase.LOST:
-            ended += end(job, None, why_lost(status), now)
-        elif status.phase is Phase.NEW:
-            ended += _not_begun(job, status)
-        else:
-            _note_flags(job, status)
-            if status.phase is Phase.UNSUPERVISED:
-                _watch_unsupervised(job, now.knobs)
+        try:
+            ended += _reap(job, now)
+        except DatabaseError:
+            raise
+        except Exception:  # what one job left in its run directory must not stop the loop for all others
+            log.exception("#%s cannot be looked after", job.pk, extra={"action": "reap_failed"})
     return ended
+
+
+def _reap(job: Job, now: Round) -> list[Ended]:
+    status = _look(job)
+    if job.stop_requested_at is not None and status.phase is not Phase.EXITED:
+        _ask_to_stop(job, status, now.knobs)
+        status = _look(job)
+    if job.state == State.ADMITTED and status.started is not None:
+        _mark_running(job, status)
+    if status.phase is Phase.EXITED and status.exit is not None:
+        return end(job, status.exit, "", now)
+    if status.phase is Phase.LOST:
+        return end(job, None, why_lost(status, run_dir_of(job)), now)
+    if status.phase is Phase.NEW:
+        return _not_begun(job, status)
+    _note_flags(job, status)
+    if status.phase is Phase.UNSUPERVISED:
+        _watch_unsupervised(job, now.knobs)
+    return []
 
 
 def start_failed(job: Job, sentence: str) -> None:
@@ -134,9 +146,20 @@ def _sampled(job: Job) -> list[Identity]:
 def _look(job: Job) -> RunStatus:
     """Return where a job's attempt stands; it is not lost while anything that was seen of it lives."""
     status = look(run_dir_of(job))
+    if status.phase is Phase.NEW and job.state == State.RUNNING and job.runner and job.child:
+        status = _by_row(job)
     if status.phase is Phase.LOST and status.started is not None and _sampled(job):
         return replace(status, phase=Phase.UNSUPERVISED)
     return status
+
+
+def _by_row(job: Job) -> RunStatus:
+    """Return where a job stands whose records were removed while it ran: its row knows who runs."""
+    runner, child = Identity(**job.runner), Identity(**job.child)
+    at = job.started_at.timestamp() if job.started_at else 0.0
+    started = Started(job.pk, job.attempt, runner, child, at, job.started_clock or 0.0)
+    phase = Phase.RUNNING if alive(runner) else Phase.UNSUPERVISED if members(started) else Phase.LOST
+    return RunStatus(phase=phase, started=started)
 
 
 def _not_begun(job: Job, status: RunStatus) -> list[Ended]:

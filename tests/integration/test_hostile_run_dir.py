@@ -1,0 +1,127 @@
+"""A job can put anything where its logs, receipts and records lie. That is its own loss, never the loop's."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placement.models import Job
+from placement.services import ending, jobs, lifecycle
+from tests.integration.loop_here import Here, alive, control, here, leased
+from tests.wait import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def node(settings: Any, tmp_path: Path) -> Iterator[Here]:
+    with here(settings, tmp_path) as made:
+        yield made
+
+
+def a_pipe(run_dir: Path) -> None:
+    (run_dir / "stdout.log").unlink()
+    os.mkfifo(run_dir / "stdout.log")
+
+
+def a_folder(run_dir: Path) -> None:
+    (run_dir / "stderr.log").unlink()
+    (run_dir / "stderr.log").mkdir()
+
+
+def a_link(run_dir: Path) -> None:
+    (run_dir / "stdout.log").unlink()
+    (run_dir / "stdout.log").symlink_to("/etc/passwd")
+
+
+def receipt(text: str) -> Callable[[Path], None]:
+    def put(run_dir: Path) -> None:
+        (run_dir / "receipts" / "1.vram-cap.json").write_text(text)
+
+    return put
+
+
+def a_receipt_folder(run_dir: Path) -> None:
+    (run_dir / "receipts" / "1.vram-cap.json").mkdir()
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        a_pipe,
+        a_folder,
+        a_link,
+        a_receipt_folder,
+        pytest.param(receipt("[" * 4096), id="a deep receipt"),
+        pytest.param(receipt(json.dumps({"cap": 10**40, "asked": -1, "held": True})), id="a receipt without measure"),
+        pytest.param(receipt('{"cap": NaN, "x": "\\ud800\\u0000"}'), id="a receipt no database takes"),
+    ],
+)
+def test_what_stands_in_place_of_a_log_or_receipt_keeps_nobody_from_ending(
+    node: Here, put: Callable[[Path], None]
+) -> None:
+    job = node.run("read -t 30 x < <(sleep 30); exit 7")
+    put(lifecycle.run_dir_of(job))
+    open_before = len(os.listdir("/proc/self/fd"))
+    os.killpg(job.child["pid"], 9)
+    ended = node.end(job)
+    assert (ended.outcome, leased(job)) in (("failed", 0), ("cap_exceeded", 0))
+    node.tick()
+    assert len(os.listdir("/proc/self/fd")) <= open_before
+
+
+def test_an_exit_record_with_figures_that_no_calendar_or_database_has_ends_its_job(node: Here) -> None:
+    job = node.run("sleep 30")
+    huge = {"code": 10**40, "signal": 9, "started_at": 1e30, "ended_at": float("nan"), "duration_s": 10**400}
+    forged = {**huge, "max_rss_bytes": 1 << 80, "start_error": "\ud800\0", "leftovers": [{"pid": 1 << 99}]}
+    (control(job) / "exit.json").write_text(json.dumps(forged))
+    ended = node.end(job)
+    assert (ended.exit_code, ended.duration_s, leased(job)) == (None, None, 0)
+
+
+def test_one_job_that_cannot_be_looked_after_holds_up_no_other(
+    node: Here, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = node.run("sleep 30"), node.run("sleep 30")
+    real = ending.evidence.log_tail
+
+    def broken(run_dir: Path) -> str:
+        if run_dir == lifecycle.run_dir_of(bad):
+            raise ZeroDivisionError("what nobody thought of")
+        return real(run_dir)
+
+    monkeypatch.setattr(ending.evidence, "log_tail", broken)
+    for job in (bad, good):
+        os.killpg(job.child["pid"], 9)
+        until(lambda job=job: (control(job) / "exit.json").exists(), 10, "its exit record")
+    node.end(good)
+    assert Job.objects.get(pk=bad.pk).state == "running"
+    assert f"#{bad.pk} cannot be looked after" in caplog.text
+    monkeypatch.setattr(ending.evidence, "log_tail", real)
+    node.end(bad)
+
+
+def test_a_job_whose_run_directory_was_removed_goes_on_and_is_told_lost_at_its_end(node: Here) -> None:
+    job = node.run("sleep 30")
+    shutil.rmtree(lifecycle.run_dir_of(job))
+    node.tick()
+    job.refresh_from_db()
+    assert (job.state, leased(job)) == ("running", 1)
+    os.killpg(job.child["pid"], 9)
+    ended = node.end(job)
+    assert (ended.outcome, leased(job)) == ("lost", 0)
+    assert "were removed while it ran" in ended.sentence
+
+
+def test_a_job_whose_run_directory_was_removed_can_be_cancelled(node: Here) -> None:
+    job = node.run("sleep 30")
+    shutil.rmtree(lifecycle.run_dir_of(job))
+    jobs.cancel(node.user, job.pk)
+    assert (node.end(job).outcome, leased(job)) == ("cancelled", 0)
+    assert not alive(job.child["pid"])
