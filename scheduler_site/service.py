@@ -133,7 +133,7 @@ def down(data: Path, *, cancel: bool) -> int:
             _say(f"Process {holder.pid} did not stop within 20 s; look into {data / 'logs'}.")
             return FAILED
         time.sleep(0.05)
-    _say("Tidegate has stopped.")
+    _last_words(_wait(_farewell(Options(data=data), environment)), data)
     return code
 
 

@@ -105,10 +105,10 @@ def booked(need: int, pool: Pool, booking: Booked, many: bool) -> str:
 
 
 def hold(what: str, hold: Hold, wall: float) -> str:
-    """Return who holds what, since when and until when."""
-    end = "until released" if hold.until is None else f"for {seconds(hold.until - wall)} more"
+    """Return who holds what, for how long by now and until when."""
+    end = "until released" if hold.until is None else f"{seconds(hold.until - wall)} to go"
     why = f": {hold.why.rstrip('.')}" if hold.why else ""
-    return f"{what} is held by {hold.who} since {seconds(max(0.0, wall - hold.since))} ago, {end}{why}."
+    return f"{what} has been held by {hold.who} for {seconds(max(0.0, wall - hold.since))}, {end}{why}."
 
 
 def first_run(pool: Pool, left: int | None, wanted: int, share: float, many: bool, most: bool = False) -> str:
@@ -124,8 +124,8 @@ def first_run(pool: Pool, left: int | None, wanted: int, share: float, many: boo
 
 
 def settling(running: Running, pool: Pool, many: bool) -> str:
-    """Return who is on its first run there and since when."""
+    """Return who is on its first run there and for how long by now."""
     return (
-        f"#{running.job} is on its first run {on(pool, many)} since {seconds(running.elapsed)}; "
+        f"#{running.job} has been on its first run {on(pool, many)} for {seconds(running.elapsed)}; "
         "nobody joins it before its use has settled."
     )

@@ -10,6 +10,7 @@ from django.contrib.auth.models import AbstractBaseUser
 
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
+from calibration.models import Sediment
 from placement.domain.jobs import State
 from placement.models import Device, Job
 from placement.selectors import access, ladder, rows, tanks, verdict, wording
@@ -19,11 +20,19 @@ from placement.selectors.verdict import Verdict
 from placement.selectors.wording import listing, mapping, whole
 
 HISTORY_SHOWN = 50
+LEARNED = {
+    "need": "the need of the next run",
+    "lower_bound": "that the next run needs no less, should it have used more than was known",
+    "nothing": "nothing",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ChargeRow:
-    """What the job is charged of one pool. Percents are of the cap, None where there is nothing to draw."""
+    """What the job is charged of one pool. Percents are of the cap, None where there is nothing to draw.
+
+    ``used`` is the use now; of a finished job it is the most that was seen.
+    """
 
     pool: str
     used: str
@@ -203,16 +212,19 @@ def _where(job: Job, names: dict[str, str]) -> str:
 
 def _charges(job: Job, names: dict[str, str]) -> tuple[ChargeRow, ...]:
     found = []
+    peaks = _peaks(job) if job.state == State.FINISHED else None
     for pool in sorted(mapping(job.charges), key=lambda p: p == RAM):
         charge = mapping(job.charges[pool])
-        used, granted = whole(mapping(job.used).get(pool)), whole(charge.get("granted"))
+        used = whole((mapping(job.used) if peaks is None else peaks).get(pool))
+        granted = whole(charge.get("granted"))
         held, cap, margin = (whole(charge.get(name)) for name in ("held", "cap", "margin"))
         top = cap or granted
-        near = ", extrapolated since the last exact reading" if charge.get("approximate") else ""
+        near = ", extrapolated since the last exact reading" if charge.get("approximate") and peaks is None else ""
+        mark = "≈ " if near else "" if peaks is None else "peak "
         found.append(
             ChargeRow(
                 pool="RAM" if pool == RAM else names.get(pool, pool),
-                used=f"{'≈ ' if near else ''}{gib(used)}" if used is not None else "not measured",
+                used=f"{mark}{gib(used)}" if used is not None else "not measured",
                 used_exact=f"{used:,} bytes{near}" if used is not None else "",
                 granted=gib(granted),
                 held=gib(held),
@@ -229,6 +241,13 @@ def _charges(job: Job, names: dict[str, str]) -> tuple[ChargeRow, ...]:
     return tuple(found)
 
 
+def _peaks(job: Job) -> dict[str, Any]:
+    """Return the most that was seen of each pool, None where it was not watched or nothing of the run was kept."""
+    kept = Sediment.objects.filter(owner=f"job:{job.pk}").order_by("-pk").first()
+    peaks = mapping(kept.peaks if kept else None)
+    return {RAM: peaks.get("ram"), job.device: peaks.get("vram")}
+
+
 def _percent(part: int | None, top: int | None) -> float | None:
     return None if part is None or not top else min(100.0, round(part / top * 200) / 2)
 
@@ -237,6 +256,9 @@ def _evidence(raw: Any, prefix: str = "") -> tuple[tuple[str, str], ...]:
     """Return what is known of the end, nested parts spelled out; what is unknown or did not happen is left out."""
     found: list[tuple[str, str]] = []
     for key, value in mapping(raw).items():
+        if key == "feeds":
+            found.append(("what is learned", LEARNED.get(str(value), str(value))))
+            continue
         name = f"{prefix}{str(key).replace('_', ' ')}"
         if isinstance(value, dict):
             found += _evidence(value, f"{name}: ")

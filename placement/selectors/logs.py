@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from django.conf import settings
+
 STREAMS = ("stdout", "stderr")
 CHUNK = 48 * 1024  # bytes of log in one answer; markup makes it larger
 BLOCK = 64 * 1024  # bytes of a download read at once
@@ -97,9 +99,16 @@ def _blocks(descriptor: int, size: int) -> Iterator[bytes]:
         os.close(descriptor)
 
 
+def _place(run_dir: str) -> str:
+    """Return the run directory, or its name below where runs are kept now: the data may have been moved since."""
+    if os.path.lexists(run_dir):
+        return run_dir
+    return str(settings.RUNS / os.path.basename(run_dir))
+
+
 def _open(run_dir: str, name: str) -> int | None:
     try:
-        directory = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        directory = os.open(_place(run_dir), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (OSError, ValueError):  # ValueError: a NUL in the path
         return None
     try:

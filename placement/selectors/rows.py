@@ -131,8 +131,6 @@ def words(job: Job) -> tuple[str, ...]:
     found: list[str] = []
     if job.state == State.FINISHED:
         return ()
-    if job.state == State.ADMITTED:
-        found.append("starting")
     if job.stop_requested_at is not None:
         found.append("stopping" + (f", asked by {job.stop_by}" if job.stop_by else ""))
     if job.leader_exit:

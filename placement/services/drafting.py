@@ -113,7 +113,10 @@ def _directory_problem(cwd: str) -> str:
     real = os.path.realpath(cwd)
     roots = [os.path.realpath(root) for root in settings.ALLOWED_ROOTS]
     if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in roots):
-        return f"{cwd[:200]} is outside the directories that jobs may work in: {', '.join(roots)}."
+        return (
+            f"{cwd[:200]} is outside the directories that jobs may work in: {', '.join(roots)}. "
+            "Who starts the service names more in TIDEGATE_ALLOWED_ROOTS."
+        )
     if not os.path.isdir(real) and os.access(os.path.dirname(real), os.R_OK | os.X_OK):
         return f"There is no directory {cwd[:200]} on this machine."
     return ""

@@ -11,11 +11,11 @@ from django_htmx.http import HttpResponseStopPolling
 
 from placement.domain.errors import Refused, UnreadableSecret
 from placement.models import Job, Role
-from placement.selectors import access, job, logs
+from placement.selectors import access, job
 from placement.services import jobs, secrets
 from placement.views import wake
 from placement.views.door import done, door
-from placement.views.log import panel
+from placement.views.log import panel, telling
 
 
 @door()
@@ -26,7 +26,7 @@ def page(request: HttpRequest, job_id: int) -> HttpResponse:
     context["private"] = job.private(request.user, row)
     if context["private"]:
         context["variables"] = _variables(row)
-        context["log"] = panel(row, request.GET.get("stream") or logs.STREAMS[0])
+        context["log"] = panel(row, request.GET.get("stream") or telling(row))
     return render(request, "placement/job.html", context)
 
 

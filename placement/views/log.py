@@ -69,6 +69,16 @@ def raw(request: HttpRequest, job_id: int, stream: str) -> HttpResponse | Stream
     return response
 
 
+def telling(row: Job) -> str:
+    """Return the stream to show first: a run that only wrote errors has them looked at."""
+    if row.state == State.FINISHED:
+        for stream in logs.STREAMS:
+            piece = logs.read(row.run_dir, stream)
+            if piece and piece.size:
+                return stream
+    return logs.STREAMS[0]
+
+
 def panel(row: Job, stream: str, offset: int | None = None) -> dict[str, Any]:
     """Return what the log's fragment shows."""
     stream = stream if stream in logs.STREAMS else logs.STREAMS[0]

@@ -105,7 +105,7 @@ def test_down_stops_it_and_leaves_no_process() -> None:
 
         down = command(live, "down", "--data", str(live.data))
 
-        assert (down.returncode, down.stdout) == (0, "Tidegate has stopped.\n")
+        assert (down.returncode, down.stdout) == (0, "Tidegate has stopped; no job is running.\n")
         assert time.monotonic() - begun < 10
         assert live.process is not None
         assert live.process.wait(5) == 0

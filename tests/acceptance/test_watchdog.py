@@ -204,4 +204,4 @@ def test_a_first_run_has_the_card_alone_with_its_cap_in_every_tongue(at: tuple[L
                                        str(left - 512 * MIB), "true"]  # fmt: skip
     second = person.submit("exec sleep 61", gpu="one", device=gpu0, declared_vram="1 GiB", declared_ram="64 MiB")
     seen = waits(person, second, "cold_start")
-    assert seen["headline"].startswith(f"#{first} is on its first run on gpu0 since ")
+    assert seen["headline"].startswith(f"#{first} has been on its first run on gpu0 for ")

@@ -175,6 +175,19 @@ def test_all_jobs_are_cancelled_with_a_sentence_each() -> None:
     assert out.getvalue() == "No job waits or runs.\n"
 
 
+def test_a_login_link_leads_to_where_the_service_runs(place: Path) -> None:
+    User.objects.create_user("bob")
+
+    def link() -> str:
+        out = StringIO()
+        call_command("login_link", "bob", stdout=out)
+        return out.getvalue()
+
+    assert link().startswith("Login (once): http://127.0.0.1:8470/login/link/")
+    (place / "up.json").write_text('{"address": "http://127.0.0.1:1234"}')
+    assert link().startswith("Login (once): http://127.0.0.1:1234/login/link/")
+
+
 def test_a_login_link_for_somebody_who_is_locked_out() -> None:
     bob = User.objects.create_user("bob")
     out = StringIO()

@@ -32,7 +32,7 @@ def view(client: Client, job, query: str = ""):
 
 def shown(answer) -> str:
     """Return the text between the panel's pre tags."""
-    body = answer.content.decode()
+    body = answer if isinstance(answer, str) else answer.content.decode()
     return unescape(body.partition("<pre")[2].partition(">")[2].partition("</pre>")[0])
 
 
@@ -90,6 +90,23 @@ def test_bytes_that_are_no_text_show_and_download_unchanged(client, ada, tmp_pat
     assert download["Content-Type"].startswith("text/plain")
     assert download["Content-Disposition"] == f'attachment; filename="job-{job.pk}-stdout.log"'
     assert download["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_log_is_found_after_the_data_directory_was_moved(client, ada, tmp_path, settings):
+    settings.RUNS = tmp_path / "now"
+    (settings.RUNS / "7-1").mkdir(parents=True)
+    (settings.RUNS / "7-1" / "stdout.log").write_text("still here\n")
+    job = a_finished(ada, run_dir=str(tmp_path / "before" / "7-1"))
+    assert shown(view(client, job)) == "still here"
+
+
+def test_a_finished_run_that_wrote_errors_alone_shows_them(client, ada, tmp_path):
+    (tmp_path / "stdout.log").touch()
+    (tmp_path / "stderr.log").write_text("python: command not found\n")
+    job = a_finished(ada, "failed", run_dir=str(tmp_path))
+    assert shown(client.get(f"/jobs/{job.pk}#h-log").content.decode().partition('id="log"')[2]).startswith("python:")
+    (tmp_path / "stdout.log").write_text("begun\n")
+    assert shown(client.get(f"/jobs/{job.pk}").content.decode().partition('id="log"')[2]) == "begun"
 
 
 def test_a_character_that_is_not_whole_yet_waits_for_its_end(client, ada, tmp_path):

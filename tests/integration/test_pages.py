@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from calibration.models import Sediment
 from placement.models import Cycle, Device, Job, Node, Role
 from placement.views import shared
 from tests.integration.rows import GIB, UUIDS, a_finished, a_job, a_machine, a_pool, a_running, a_user
@@ -196,6 +197,23 @@ def test_a_finished_job_says_how_it_ended_and_stops_the_polling(client, ada):
     assert "over its cap" in text_of(page)
     assert b"every 1s" not in page.content
     assert client.get(f"/jobs/{job.pk}/fragment?v=x", headers={"HX-Request": "true"}).status_code == 286
+
+
+def test_a_finished_job_shows_the_most_it_used_and_what_was_learned(client, ada):
+    a_machine()
+    job = a_finished(ada, evidence={"feeds": "need"}, used={UUIDS[1]: 0, "ram": 0})
+    before = text_of(client.get(f"/jobs/{job.pk}"))
+    assert "not measured of 13.0 GiB granted" in before
+    Sediment.objects.create(
+        owner=f"job:{job.pk}", workload="train", completed=True, outcome="completed", at=timezone.now(),
+        peaks={"vram": 12 * GIB, "ram": 3 * GIB},
+    )  # fmt: skip
+    answer = client.get(f"/jobs/{job.pk}")
+    page = text_of(answer)
+    assert "What it held" in page
+    assert "peak 12.0 GiB of 13.0 GiB granted" in page
+    assert "peak 3.0 GiB of 4.0 GiB granted" in page
+    assert b"<dt>what is learned</dt><dd>the need of the next run</dd>" in answer.content
 
 
 def test_old_or_broken_json_in_a_row_still_shows(client, ada):

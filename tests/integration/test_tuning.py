@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
+from django.core.management import call_command
 
 from placement import snapshots
 from placement.domain.errors import Refused
@@ -35,3 +38,14 @@ def test_a_wrong_row_is_left_out_and_the_others_hold() -> None:
     KnobOverride.objects.create(name="grace_seconds", value=4, who="x")
     knobs, _ = snapshots.knobs_now()
     assert (knobs.ram_low, knobs.grace_seconds) == (0.85, 4)
+
+
+def test_the_command_lists_what_was_turned() -> None:
+    def said(*arguments: str) -> str:
+        out = StringIO()
+        call_command("knob", *arguments, stdout=out)
+        return out.getvalue()
+
+    assert "Every knob is at its default" in said()
+    said("grace_seconds", "3")
+    assert said().startswith("grace_seconds = 3")

@@ -195,7 +195,7 @@ def test_a_held_queue_comes_before_everything_but_infeasible() -> None:
     snapshot = a_snapshot(queue_hold=Hold("bob", 1_699_999_000.0, why="moving house"))
     decision = decide(snapshot, a_waiting(1, 2 * GIB))
     assert decision.code is Code.HELD
-    assert decision.headline == "The queue is held by bob since 17 min ago, until released: moving house."
+    assert decision.headline == "The queue has been held by bob for 17 min, until released: moving house."
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,17 @@ def test_compose_sets_only_variables_that_the_settings_read(compose: Any) -> Non
         assert f'"{name}"' in settings
 
 
+def test_every_variable_that_is_read_is_documented() -> None:
+    listed = re.findall(r"`(TIDEGATE_[A-Z_]+)`", (REPOSITORY / "docs/settings.md").read_text())
+    read = re.findall(r'"(TIDEGATE_[A-Z_]+)"', (REPOSITORY / "scheduler_site/settings.py").read_text())
+    given = re.findall(
+        r'"(TIDEGATE_[A-Z_]+)"',
+        (REPOSITORY / "placement/services/starting.py").read_text()
+        + (REPOSITORY / "placement/domain/environment.py").read_text(),
+    )
+    assert set(read) - {"TIDEGATE_BIND"} | set(given) - {"TIDEGATE_SIMULATED"} == set(listed)
+
+
 def test_dockerfile_starts_a_command_that_exists() -> None:
     command = re.search(r"^CMD (\[.*\])$", (REPOSITORY / "Dockerfile").read_text(), re.M)
     assert command is not None

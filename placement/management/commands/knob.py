@@ -23,8 +23,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["name"] is None:
-            for row in KnobOverride.objects.order_by("name"):
+            turned = KnobOverride.objects.order_by("name")
+            for row in turned:
                 self.stdout.write(f"{row.name} = {row.value} (set by {row.who})")
+            if not turned:
+                self.stdout.write("Every knob is at its default; docs/knobs.md lists them.")
             return
         if options["value"] is None:
             raise CommandError("Give a value too, or the word default.")

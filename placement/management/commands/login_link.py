@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -13,7 +15,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="of the user")
-        parser.add_argument("--address", default="http://127.0.0.1:8470", help="where the pages are (%(default)s)")
+        parser.add_argument("--address", default="", help="where the pages are; empty: where the running service says")
         parser.add_argument("--hours", type=float, default=24.0, help="how long it is good for (%(default)s)")
 
     def handle(self, **options: Any) -> None:
@@ -24,6 +26,16 @@ class Command(BaseCommand):
             raise CommandError(f"{options['name']} is deactivated; a link would open nothing.")
         if not 0 < options["hours"] <= 24 * 30:
             raise CommandError("--hours must be above 0 and at most 720.")
-        link = members.make_link(user, lifetime_s=options["hours"] * 3600, address=options["address"])
+        link = members.make_link(user, lifetime_s=options["hours"] * 3600, address=options["address"] or _address())
         audit.record(None, "login_link", f"user {user.get_username()}")
         self.stdout.write(f"Login (once): {link}")
+
+
+def _address() -> str:
+    """Return the address that `up` or `web` wrote down when it started on this data, or the usual one."""
+    for role in ("up", "web"):
+        try:
+            return str(json.loads((settings.DATA / f"{role}.json").read_text())["address"])
+        except (OSError, ValueError, KeyError):
+            continue
+    return "http://127.0.0.1:8470"
