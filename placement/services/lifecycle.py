@@ -17,9 +17,10 @@ from calibration import clock
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
 from placement.models import Job, Lease
-from placement.runner.identity import Identity, alive
+from placement.runner.identity import Identity, alive, holder
 from placement.runner.members import kill_members, members
 from placement.runner.record import Started
+from placement.runner.signals import signal_member
 from placement.runner.status import Phase, RunStatus, look
 from placement.runner.stop_request import request_stop
 from placement.services import cycle_row
@@ -44,6 +45,8 @@ def reap(jobs: list[Job], now: Round) -> list[Ended]:
 
 def _reap(job: Job, now: Round) -> list[Ended]:
     status = _look(job)
+    if status.started is not None and status.phase in (Phase.RUNNING, Phase.FINISHING):
+        _let_go_on(status.started.runner)
     if job.stop_requested_at is not None and status.phase is not Phase.EXITED:
         _ask_to_stop(job, status, now.knobs)
         status = _look(job)
@@ -59,6 +62,13 @@ def _reap(job: Job, now: Round) -> list[Ended]:
     if status.phase is Phase.UNSUPERVISED:
         _watch_unsupervised(job, now.knobs)
     return []
+
+
+def _let_go_on(runner: Identity) -> None:
+    """Continue a runner that somebody stopped: it alone hears a cancel and keeps the limits."""
+    stat = holder(runner)
+    if stat is not None and stat.state == "T":
+        signal_member(runner, signal.SIGCONT)
 
 
 def start_failed(job: Job, sentence: str) -> None:

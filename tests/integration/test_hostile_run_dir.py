@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from placement.models import Job
@@ -125,3 +127,11 @@ def test_a_job_whose_run_directory_was_removed_can_be_cancelled(node: Here) -> N
     jobs.cancel(node.user, job.pk)
     assert (node.end(job).outcome, leased(job)) == ("cancelled", 0)
     assert not alive(job.child["pid"])
+
+
+def test_a_runner_that_somebody_stopped_goes_on_and_hears_the_cancel(node: Here) -> None:
+    job = node.run("sleep 30")
+    os.kill(job.runner["pid"], signal.SIGSTOP)
+    until(lambda: psutil.Process(job.runner["pid"]).status() == psutil.STATUS_STOPPED, 5, "the runner to stand still")
+    jobs.cancel(node.user, job.pk)
+    assert (node.end(job).outcome, leased(job)) == ("cancelled", 0)
