@@ -200,4 +200,3 @@ def _own(user: User, job_id: int) -> Job:
     if job.user_id != user.pk and members.role_of(user) not in (Role.OPERATOR, Role.ADMIN):
         raise NotYours(f"#{job_id} is {job.user.get_username()}'s; only they and operators may do that.")
     return job
-

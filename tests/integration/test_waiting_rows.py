@@ -1,4 +1,4 @@
-"""What a waiting job's row says: rewritten when something moved, quiet when only ages did, and who made it impossible."""
+"""What a waiting job's row says: rewritten when something moved, and who made it impossible."""
 
 from __future__ import annotations
 
