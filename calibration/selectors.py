@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from calibration.models import Point, Sediment
 
+GAP = 5  # so many points that are missing in a row make a gap
 MOST_POINTS = 720  # a chart is about as many pixels wide; more would only be sent and thrown away
 
 
@@ -50,7 +52,7 @@ def series(node: str, pool: str, span: Span, now: int, since: int | None = None)
         .order_by("at")
         .only("at", "total", "used", "owners")
     )
-    points = _thin(points)
+    points = _with_gaps(_thin(points), since)
     names = sorted({owner for point in points for owner in point.owners})
     return Series(
         step=step,
@@ -76,6 +78,24 @@ def _thin(points: list[Point]) -> list[Point]:
     width = -(-len(points) // MOST_POINTS)
     stretches = (points[i : i + width] for i in range(0, len(points), width))
     return [max(stretch, key=lambda p: p.used or 0) for stretch in stretches]
+
+
+def _with_gaps(points: list[Point], since: int | None) -> list[Point]:
+    """Return the points with an unknown one at both ends of each stretch in which nothing was read.
+
+    Without them a chart would draw a slope over a time of which nobody knows anything.
+    """
+    stretches = sorted(b.at - a.at for a, b in pairwise(points))
+    usual = stretches[len(stretches) // 2] if stretches else 0
+    found: list[Point] = []
+    before = since
+    for point in points:
+        near = max(usual, point.step)
+        if before is not None and point.at - before > GAP * near:
+            found += [Point(at=before + near), Point(at=point.at - near)]
+        found.append(point)
+        before = point.at
+    return found
 
 
 def sediment(workload: str = "", before: int | None = None, count: int = 50) -> list[Sediment]:

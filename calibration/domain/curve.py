@@ -106,7 +106,7 @@ def _needs(rows: Sequence[Row], kind: str, knobs: Knobs) -> dict[int, Figure]:
 def _need(rows: list[Row], kind: str, knobs: Knobs) -> Figure:
     peaks = sorted(learned_peak(row, kind, knobs) for row in rows)
     runs, largest = len(peaks), peaks[-1]
-    notes = tuple(row.lower_bound_note for row in rows if row.lower_bound_note)[:1]  # the newest says enough
+    notes = next((told for row in rows if (told := _told(row.lower_bound_note, kind))), ())  # the newest says enough
     if any(row.preallocated for row in rows) and kind == "vram":
         notes += (f"took what it was given; {knobs.preallocated_share:.0%} of it counts",)
     if runs < knobs.few_rows:
@@ -120,6 +120,12 @@ def _need(rows: list[Row], kind: str, knobs: Knobs) -> Figure:
         f"{knobs.quantile:.0%} of {runs} runs stayed within it, largest {gib(largest, covered)}",
         notes,
     )
+
+
+def _told(note: str, kind: str) -> tuple[str, ...]:
+    """Return the parts of a row's note that are about this kind of memory, without its name before them."""
+    parts = (part.partition(": ") for part in note.split("; ") if part)
+    return tuple(rest if rest else head for head, _, rest in parts if head == kind or not rest)
 
 
 def _fitted(needs: Mapping[int, int], workers: int, floor: int) -> Figure | None:

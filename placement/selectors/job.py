@@ -22,7 +22,7 @@ from placement.selectors.wording import listing, mapping, whole
 HISTORY_SHOWN = 50
 LEARNED = {
     "need": "the need of the next run",
-    "lower_bound": "that the next run needs no less, should it have used more than was known",
+    "lower_bound": "a lower bound, where it used more than was known",
     "nothing": "nothing",
 }
 
@@ -81,7 +81,6 @@ class JobPage:
     verdict: Verdict | None
     decided: datetime | None
     ladders: tuple[Ladder, ...]
-    notes: tuple[str, ...]
     charges: tuple[ChargeRow, ...]
     history: tuple[Past, ...]
     evidence: tuple[tuple[str, str], ...]
@@ -159,7 +158,6 @@ def page(user: AbstractBaseUser, job: Job) -> JobPage:
         verdict=seen,
         decided=job.decided_at.replace(microsecond=0) if job.decided_at and not queued else None,
         ladders=ladder.ladders(job.estimate),
-        notes=tuple(str(n) for n in listing(mapping(job.estimate).get("notes"))),
         charges=_charges(job, names),
         history=tuple(
             Past(h.at, h.verdict, h.code, h.headline) for h in job.history.defer("body").order_by("-at")[:HISTORY_SHOWN]

@@ -47,6 +47,17 @@ def test_an_unknown_use_is_a_gap_and_never_zero():
     assert charts.external(series) == [None, None]
 
 
+def test_a_time_in_which_nothing_was_read_is_a_gap_and_no_slope():
+    points(1, 3, now=NOW - 300)
+    points(1, 3)
+    series = selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW)
+    assert series.at[2:6] == (NOW - 300, NOW - 299, NOW - 3, NOW - 2)
+    assert (series.total[3:5], series.used[3:5]) == ((None, None), (None, None))
+    later = selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW, since=NOW - 300)
+    assert later.at == (NOW - 299, NOW - 3, NOW - 2, NOW - 1, NOW)
+    assert None not in selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW, since=NOW - 2).used
+
+
 def test_owners_above_the_reading_leave_no_negative_external():
     points(1, 1, used=GIB)
     assert charts.external(selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW)) == [0]

@@ -241,9 +241,11 @@ def test_a_declaration_far_below_what_was_seen_is_flagged_and_what_was_seen_stan
 
 
 def test_a_lower_bound_note_of_a_run_reaches_the_estimate():
-    pool = vram([row(4000, lower_bound_note="vram: lower bound, up to 8.7 GiB more began with this job")])
+    said = "ram: lower bound, unseen for 9 of 10 s; vram: lower bound, up to 8.7 GiB more began with this job"
+    pool = vram([row(4000, lower_bound_note=said)])
     assert pool.need == 4000 * MIB
-    assert pool.notes == ("vram: lower bound, up to 8.7 GiB more began with this job",)
+    assert pool.notes == ("lower bound, up to 8.7 GiB more began with this job",)
+    assert vram([row(4000, lower_bound_note="ram: lower bound, unseen for 9 of 10 s")]).notes == ()
 
 
 ROWS = st.lists(

@@ -45,7 +45,7 @@ def test_what_a_run_took_under_an_acknowledged_cap_is_no_need_of_its_own() -> No
 def test_without_a_receipt_the_level_stands_and_the_note_says_what_it_may_be() -> None:
     pool = learned(runs(receipt=None))
     assert pool.need == 18000 * MIB
-    assert pool.notes == ("vram: it may be a preallocation, not a need",)
+    assert pool.notes == ("it may be a preallocation, not a need",)
 
 
 def test_the_environment_carries_the_share_of_the_cap_and_keeps_what_the_user_set() -> None:

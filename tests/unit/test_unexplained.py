@@ -61,7 +61,7 @@ def test_what_began_and_ended_with_a_job_makes_its_figure_a_lower_bound() -> Non
     assert row is not None
     learned = estimate(key, [row], needs=frozenset({"vram"})).pools["vram"]
     assert learned.need == 4000 * MIB
-    assert learned.notes == ("vram: lower bound, up to 8.7 GiB more began with this job",)
+    assert learned.notes == ("lower bound, up to 8.7 GiB more began with this job",)
 
 
 def test_what_was_there_before_or_stays_behind_is_no_jobs() -> None:
