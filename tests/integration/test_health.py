@@ -1,0 +1,42 @@
+"""Health is work done, not a process that exists."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from calibration import clock
+from placement.models import Node
+
+pytestmark = pytest.mark.django_db
+
+
+def node(**ages: float) -> None:
+    now = clock.now()
+    fields = {f"{name}_clock": now - age for name, age in ages.items()}
+    Node.objects.create(name="testnode", epoch=clock.epoch(), **fields)
+
+
+def test_a_node_that_looks_and_takes_is_well(capsys: pytest.CaptureFixture[str]) -> None:
+    node(tick=0.5, start_sent=100, start_taken=99)
+    call_command("health")
+    assert "testnode is well" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("ages", "words"),
+    [
+        ({}, "finished no look since it booted"),
+        ({"tick": 400}, "finished no look for 400 s"),
+        ({"tick": 0.5, "start_sent": 30}, "taken no message for 30 s"),
+    ],
+)
+def test_a_node_that_does_not_is_named_with_what_to_do(ages: dict[str, float], words: str) -> None:
+    node(**ages)
+    with pytest.raises(CommandError, match=f"{words}.*jobs go on"):
+        call_command("health")
+
+
+def test_an_unknown_node_is_named() -> None:
+    with pytest.raises(CommandError, match="no node testnode"):
+        call_command("health")
