@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
 import time
 from collections.abc import Callable
 
@@ -16,12 +17,19 @@ from placement.services import admission, dispatching, node_tick, publishing
 from placement.services.node_tick import Agent
 
 log = logging.getLogger(__name__)
+_making = threading.Lock()
 _MIN_GAP = 0.5  # seconds between two ticks that beat asked for; what a full queue of them repeats is dropped
 
 
-@functools.cache
 def agent() -> Agent:
-    """Return this process's agent, made on first use and after a fork."""
+    """Return this process's agent, made on first use and after a fork; two threads that ask at once get the same."""
+    with _making:
+        return made_agent()
+
+
+@functools.cache
+def made_agent() -> Agent:
+    """Make the agent; a driver that comes up slowly makes this slow."""
     return Agent(settings.NODE)
 
 

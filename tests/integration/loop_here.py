@@ -53,7 +53,7 @@ class Here:
 
     def new_worker(self) -> None:
         """Forget all that a worker keeps in memory, as its death does."""
-        loop.agent.cache_clear()
+        loop.made_agent.cache_clear()
         admission._written.clear()
 
     def submit(self, command: str, **fields: Any) -> Job:
