@@ -105,7 +105,7 @@ def claims(folder: str) -> list[Claim]:
             claim = Claim(int(pid), int(size), min(1.0, max(0.0, float(busy))), job.strip())
         except (OSError, ValueError):
             continue
-        if claim.size >= 0:
+        if 0 <= claim.size <= 1 << 50:  # nobody holds more, and no database the sum
             found.append(claim)
     return found
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibration.probes.simgpu import Point, level, parse_shape, parse_size
+from calibration.probes.simgpu import Point, level, parse_shape, parse_size, start_ticks
 from calibration.probes.simulated import SimulatedDevices, parse_spec
 
 GIB = 2**30
@@ -74,3 +75,14 @@ def test_the_uuids_are_the_same_after_a_restart_and_safe_as_names(tmp_path: Path
     first = [d.uuid for d in SimulatedDevices(tmp_path, "2x24GiB", "rack 1/n1").devices]
     again = [d.uuid for d in SimulatedDevices(tmp_path, "2x24GiB", "rack 1/n1").devices]
     assert first == again == ["SIM-rack-1-n1-0", "SIM-rack-1-n1-1"]
+
+
+@pytest.mark.parametrize("held", [str(10**30), "-5", "NaN", "1e9", "", "9" * 500])
+def test_a_figure_that_nobody_can_hold_is_passed_over(tmp_path: Path, held: str) -> None:
+    devices = SimulatedDevices(tmp_path, "1x24GiB", "atlas")
+    me, ticks = os.getpid(), start_ticks(os.getpid())
+    claim = tmp_path / devices.devices[0].uuid / f"{me}.{ticks}"
+    claim.write_text(f"{held} 0.5 1")
+    assert (devices.look()[0].used, devices.look()[0].processes) == (0, ())
+    claim.write_text(f"{GIB} NaN 1")
+    assert (devices.look()[0].used, devices.look()[0].busy) == (GIB, 0.0)
