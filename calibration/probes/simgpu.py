@@ -113,7 +113,7 @@ def claims(folder: str) -> list[Claim]:
 def write_file(path: str, text: str) -> None:
     """Write a file so that a reader sees the old text or the new one, never a part."""
     folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}")
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.{os.urandom(4).hex()}")  # two threads may write at once
     with open(temporary, "w") as file:
         file.write(text)
     os.replace(temporary, path)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calibration.probes import simgpu
 from calibration.probes.simgpu import Point, level, parse_shape, parse_size, start_ticks
 from calibration.probes.simulated import SimulatedDevices, parse_spec
 
@@ -86,3 +88,12 @@ def test_a_figure_that_nobody_can_hold_is_passed_over(tmp_path: Path, held: str)
     assert (devices.look()[0].used, devices.look()[0].processes) == (0, ())
     claim.write_text(f"{GIB} NaN 1")
     assert (devices.look()[0].used, devices.look()[0].busy) == (GIB, 0.0)
+
+
+def test_two_threads_that_write_one_file_at_once_both_succeed(tmp_path: Path) -> None:
+    target = str(tmp_path / "table")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: simgpu.write_file(target, f"{n}" * 200), range(400)))
+    assert [file.name for file in tmp_path.iterdir()] == ["table"]
+    text = Path(target).read_text()
+    assert text == text[: len(text) // 200] * 200
