@@ -14,6 +14,8 @@ from pathlib import Path
 from calibration.domain.samples import PoolSample, PoolState
 from calibration.probes import simgpu
 
+LARGEST = 1 << 50  # bytes of one device; a sum of larger ones would fit into no database
+
 
 def parse_spec(spec: str) -> list[int]:
     """Return the capacity in bytes of each device of a text like ``2x24GiB,1x80GiB``.
@@ -27,9 +29,10 @@ def parse_spec(spec: str) -> list[int]:
             size = simgpu.parse_size(match[2]) if match else 0
         except ValueError:
             size = 0
-        if match is None or size <= 0:
+        count = int(match[1] or 1) if match else 0
+        if not count or not 0 < size <= LARGEST:
             raise ValueError(f"{part!r} is not a number of devices and their memory, such as 2x24GiB or 1x80GiB")
-        capacities += [size] * int(match[1] or 1)
+        capacities += [size] * count
     return capacities
 
 

@@ -29,7 +29,9 @@ def test_a_spec_names_each_device(spec: str, expected: list[int]) -> None:
     assert parse_spec(spec) == expected
 
 
-@pytest.mark.parametrize("spec", ["2x", "x24GiB", "two", "2x24", "2x0GiB", "-1x24GiB", "2x24 gib", "1x1e400GiB"])
+@pytest.mark.parametrize(
+    "spec", ["2x", "x24GiB", "two", "2x24", "2x0GiB", "-1x24GiB", "2x24 gib", "1x1e400GiB", "1x1e30GiB", "0x24GiB"]
+)
 def test_a_spec_that_means_nothing_is_a_sentence_with_the_form(spec: str) -> None:
     if spec == "2x24":  # a number alone is bytes, as everywhere
         assert parse_spec(spec) == [24, 24]
