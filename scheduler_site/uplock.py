@@ -24,26 +24,46 @@ class Holder:
 
 
 class UpLock:
-    """The lock file of one role (up, worker, web) in one data directory."""
+    """The lock file of one role (up, worker, web) in one data directory.
+
+    ``up`` locks the directory itself, too: people remove lock files that they take for left-overs.
+    """
 
     def __init__(self, data: Path, role: str = "up") -> None:
         self._path = data / f"{role}.lock"
+        self._record = data / f"{role}.json"
+        self._folder = data if role == "up" else None
         self._file: TextIO | None = None
+        self._held: int | None = None  # the directory's descriptor
 
     def take(self) -> bool:
         """Return whether the lock is ours now."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        file = os.fdopen(descriptor, "r+")
+        self._file = os.fdopen(descriptor, "r+")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._take_folder()
         except BlockingIOError:
-            file.close()
+            self.release()
             return False
-        self._file = file
         return True
+
+    def _take_folder(self) -> None:
+        if self._folder is None:
+            return
+        self._held = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            return  # NFS locks no directories; there the file alone must do
 
     def release(self) -> None:
         """Give the lock back; the kernel does the same when the process ends."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -66,12 +86,29 @@ class UpLock:
                     return _parsed(file.read())
         except FileNotFoundError:
             pass
+        return self._holder_without_file()
+
+    def _holder_without_file(self) -> Holder | None:
+        """Return who holds the directory though the lock file was removed; its record names it."""
+        try:
+            descriptor = os.open(self._folder or "", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _parsed(self._record.read_text() if self._record.exists() else "")
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
         return None
 
 
 def _parsed(raw: str) -> Holder:
     try:
-        return Holder(**json.loads(raw))
-    except (ValueError, TypeError):
+        found = json.loads(raw)
+        return Holder(pid=found["pid"], address=found["address"], since=found["since"])
+    except (ValueError, TypeError, KeyError):
         # Between taking the lock and describing itself the holder is nameless for an instant.
         return Holder(pid=0, address="an address not known yet", since="a moment ago")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,19 @@ def test_a_file_left_by_a_dead_holder_says_nothing(lock: Callable[..., UpLock]) 
 
     assert lock().holder() is None
     assert lock().take()
+
+
+def test_a_lock_file_that_somebody_removed_lets_no_second_service_in(
+    lock: Callable[..., UpLock], tmp_path: Path
+) -> None:
+    assert lock().take()
+    (tmp_path / "up.lock").unlink()
+    (tmp_path / "up.json").write_text(json.dumps({**asdict(ADA), "children": {}}))
+
+    for _ in range(2):  # the second try meets the file that the first one made
+        second = lock()
+        assert not second.take()
+        assert second.holder() == ADA
 
 
 def test_roles_do_not_stand_in_each_others_way(lock: Callable[..., UpLock]) -> None:
