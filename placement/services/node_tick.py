@@ -95,10 +95,10 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     for job in ended:
         agent.drains.begin(job.pools, reading.at + knobs.drain_max_seconds)
     _store(agent, reading, found, knobs)  # 5 store
-    agent.runners = {
-        job.pk: Identity(**job.runner) for job in jobs if job.runner and job.pk not in {e.job.pk for e in ended}
-    }
-    watching.watch(agent.node, jobs, agent.over, knobs)
+    over = {e.job.pk for e in ended}
+    left = [job for job in jobs if job.pk not in over]
+    agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
+    watching.watch(agent.node, left, agent.over, knobs)
     return ended
 
 
