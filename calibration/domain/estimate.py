@@ -173,4 +173,5 @@ def _similar(key: Key, rows: Sequence[Row], kind: str, knobs: Knobs) -> Figure |
     ]
     if not peaks:
         return None
-    return Figure(max(peaks), f"the largest of {len(peaks)} completed runs of the script, whatever its arguments")
+    runs = "1 completed run" if len(peaks) == 1 else f"the largest of {len(peaks)} completed runs"
+    return Figure(max(peaks), f"{runs} of the script, whatever its arguments")

@@ -89,6 +89,7 @@ class JobPage:
     attempt: int
     exit: str
     took: str
+    limit: str
     held: str
     can_touch: bool
     can_cancel: bool
@@ -168,6 +169,7 @@ def page(user: AbstractBaseUser, job: Job) -> JobPage:
         attempt=job.attempt,
         exit=_exit(job),
         took=wording.span(job.duration_s),
+        limit=wording.span(job.time_limit_s) if job.time_limit_s else "",
         held=wording.held(job.held_by, job.held_until, job.held_why) if job.held_by else "",
         can_touch=touch,
         can_cancel=touch and not over and job.stop_requested_at is None,

@@ -132,7 +132,6 @@ def retry(user: User, job_id: int) -> Job:
         declared_vram=old.declared_vram,
         time_limit_s=old.time_limit_s,
         priority=old.priority,
-        demo=old.demo,
     )
     job = submit(old.user, submission)
     Job.objects.filter(pk=job.pk).update(retry_of=old)

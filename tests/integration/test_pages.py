@@ -426,3 +426,8 @@ def test_a_figure_that_was_not_read_exactly_is_marked(client: Client, ada, near:
     job = a_running(ada)
     Job.objects.filter(pk=job.pk).update(charges={p: {**c, "approximate": near} for p, c in job.charges.items()})
     assert ("≈ 11.0 GiB" in text_of(client.get(f"/jobs/{job.pk}"))) is near
+
+
+def test_a_job_page_names_its_time_limit(client: Client, ada) -> None:
+    a_machine()
+    assert "limit 2 h" in text_of(client.get(f"/jobs/{a_running(ada, time_limit_s=7200).pk}"))
