@@ -59,8 +59,8 @@ def _test(arguments: list[str]) -> int:
         failed += _run("unit tests", [*_PYTEST, *marks, "-p", "no:django", "-n", "2", "tests/unit"])
         if (REPOSITORY / "tests/integration").is_dir():
             failed += _run("integration tests", [*_PYTEST, *marks, "-n", "2", "tests/integration"])
-        # Real processes disturb each other's timing, so one after another.
-        failed += _run("acceptance tests", [*_PYTEST, *marks, "tests/acceptance"])
+        # Each file's services share what it starts; two files at a time is what two cores carry.
+        failed += _run("acceptance tests", [*_PYTEST, *marks, "-n", "2", "--dist", "loadfile", "tests/acceptance"])
     if failed:
         print(f"\nFailed: {', '.join(failed)}.")
         return 1
