@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import time
 import uuid
@@ -20,6 +21,8 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from kombu.transport import virtual
+
+log = logging.getLogger(__name__)
 
 # Renames on these are not atomic for every client, or locks are not seen by all of them.
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -114,9 +117,12 @@ class Channel(virtual.Channel):
                 os.rename(folder / name, claimed)
             except FileNotFoundError:
                 continue  # another consumer was quicker
-            message = json.loads(claimed.read_text())
-            claimed.unlink()
-            return message
+            message = _read_message(claimed)
+            _remove(claimed)
+            if message is not None:
+                return message
+            # One lost message is sent again within seconds; one that kills each worker that meets it is not.
+            log.warning("A message in %s could not be read and is dropped.", folder, extra={"action": "bad_message"})
         raise Empty
 
     def _size(self, queue: str) -> int:
@@ -140,20 +146,25 @@ class Channel(virtual.Channel):
             self._put(queue, message, **kwargs)
 
     def get_table(self, exchange: str) -> list[tuple[str, str, str]]:
+        # What this process declared itself is true even where the file was removed or cut off.
+        own = self.state.exchanges.get(exchange, {}).get("table", [])
+        return self._stored_table(exchange) or [_row(*entry) for entry in own]
+
+    def _stored_table(self, exchange: str) -> list[tuple[str, str, str]]:
         try:
             rows = json.loads(self._table_file(exchange).read_text())
-        except FileNotFoundError:
+            return [(row[0], row[1], row[2]) for row in rows]
+        except (FileNotFoundError, ValueError, TypeError, LookupError):
             return []
-        return [(row[0], row[1], row[2]) for row in rows]
 
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
-        row = (routing_key or "", pattern or "", queue or "")
-        if row in self.get_table(exchange):
+        row = _row(routing_key, pattern, queue)
+        if row in self._stored_table(exchange):
             return
         path = self._table_file(exchange)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(path.with_name(f".{path.name}.lock")):
-            rows = self.get_table(exchange)
+            rows = self._stored_table(exchange)
             if row not in rows:
                 draft = path.with_name(f".{path.name}.draft")
                 draft.write_text(json.dumps([*rows, row]))
@@ -192,6 +203,29 @@ def _file_name(name: str) -> str:
 
 def _waiting(folder: Path) -> list[str]:
     return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+
+
+def _row(routing_key: str | None, pattern: object, queue: str | None) -> tuple[str, str, str]:
+    return routing_key or "", str(pattern or ""), queue or ""
+
+
+def _read_message(path: Path) -> dict[str, Any] | None:
+    """Return a message; None for a file that is none: empty after a loss of power, or somebody else's."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            found = json.loads(file.read())
+    except (OSError, ValueError, RecursionError):
+        return None
+    whole = isinstance(found, dict) and isinstance(found.get("properties"), dict)
+    return found if whole and "delivery_tag" in found["properties"] else None
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink()
+    except IsADirectoryError:
+        return  # under its dot name nobody looks at it again
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 from kombu import Connection, Exchange, Queue
 from kombu.transport import TRANSPORT_ALIASES
 
-from scheduler_site.broker import NetworkMount, file_system_of, refuse_network_mount
+from scheduler_site.broker import NetworkMount, Transport, file_system_of, refuse_network_mount
 from tests.wait import until
 
 PRODUCERS, EACH, CONSUMERS = 4, 400, 4
@@ -154,3 +154,50 @@ def test_the_folder_is_for_this_account_alone(tmp_path: Path) -> None:
         connection.SimpleQueue(the_queue()).put("x")
 
     assert all(os.stat(path).st_mode & 0o077 == 0 for path in (tmp_path / "queues").iterdir())
+
+
+def test_what_is_no_message_is_dropped_and_the_next_one_comes(tmp_path: Path) -> None:
+    with connect(tmp_path) as connection:
+        queue = connection.SimpleQueue(the_queue(), no_ack=True)
+        (folder,) = (tmp_path / "queues").iterdir()
+        bad = [
+            b"",
+            b"{",
+            b"null",
+            b"[]",
+            b'{"a": 1}',
+            b'{"properties": []}',
+            b'{"properties": {}}',
+            b"[" * 9999,
+            b"\xff",
+        ]
+        for number, content in enumerate(bad):
+            (folder / f"{number}-bad").write_bytes(content)
+        (folder / "9-folder").mkdir()
+        os.mkfifo(folder / "9-pipe")
+        (folder / "9-link").symlink_to("/etc/hostname")
+        queue.put({"id": "good"})
+        assert queue.get(timeout=5).payload == {"id": "good"}
+        with pytest.raises(Empty):
+            queue.get_nowait()
+        assert [path.name for path in folder.iterdir()] == [".claimed-9-folder"]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", '[["a"]]', "7", "null"])
+def test_a_table_of_bindings_that_was_cut_off_loses_no_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    def there_and_back() -> Any:
+        with connect(tmp_path) as connection:
+            queue = connection.SimpleQueue(the_queue(), no_ack=True)
+            queue.put({"id": "good"})
+            return queue.get(timeout=5).payload
+
+    there_and_back()
+    (table,) = (path for path in (tmp_path / "bindings").iterdir() if path.suffix == ".json")
+    whole = table.read_text()
+    table.write_text(content)
+    assert there_and_back() == {"id": "good"}
+    monkeypatch.setattr(Transport, "_declared", {})  # as in a process that has just started
+    assert there_and_back() == {"id": "good"}
+    assert table.read_text() == whole
