@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 
-from calibration.domain.resources import gib
+from calibration.domain.resources import MOST, gib
 from placement.forms.fields import Amount
 from placement.models import Device, Node
 
@@ -39,7 +39,15 @@ class Declaration(forms.Form):
             seen = json.loads(self.data.get(self.add_prefix("seen"), ""))
         except ValueError:
             return stored
-        return {**stored, **{n: v for n, v in seen.items() if n in stored}} if isinstance(seen, dict) else stored
+        if not isinstance(seen, dict):
+            return stored
+        return {**stored, **{n: v for n, v in seen.items() if n in stored and self._could_be(n, v, stored[n])}}
+
+    def _could_be(self, name: str, value: object, stored: object) -> bool:
+        """Return whether this field can have held the value: the page that says so came back from a browser."""
+        if name != self.amount:
+            return type(value) is type(stored)
+        return value is None or (type(value) is int and 0 <= value <= MOST)
 
     def changes(self) -> dict[str, Any]:
         """Return the fields whose value differs from what the admin saw."""

@@ -64,14 +64,18 @@ def expected(node_name: str) -> list[PoolSample]:
 
 
 def preview_device(device: Device, changes: Mapping[str, Any]) -> list[str]:
-    """Return what an edit would do to running jobs, a sentence each. Nothing is changed."""
+    """Return what an edit would do to running jobs, or why it cannot be made, a sentence each. Nothing is changed."""
+    if wrong := _device_problems(device, changes):
+        return list(wrong.values())
     live = Lease.objects.filter(node=device.node.name, pool=device.uuid, released_at=None)
     held = live.aggregate(bytes=Sum("bytes"), jobs=Count("job", distinct=True))
     return declarations.device_effects(changes, before=device.declared, leased=held["bytes"] or 0, jobs=held["jobs"])
 
 
 def preview_node(node: Node, changes: Mapping[str, Any]) -> list[str]:
-    """Return what an edit of a node would do to running jobs, a sentence each. Nothing is changed."""
+    """Return the same for a node."""
+    if wrong := _node_problems(node, changes):
+        return list(wrong.values())
     live = Lease.objects.filter(node=node.name, pool=RAM, released_at=None)
     held = live.aggregate(bytes=Sum("bytes"), jobs=Count("job", distinct=True))
     total = _reported(node.name, RAM) or 0
@@ -95,14 +99,7 @@ def edit_device(
         device: Device = _find("device", device_id)
         label = f"{device.name} of {device.node.name}"
         _compare(device, expected or {}, label, f"device {device.uuid}")
-        others = device.node.devices.filter(retired=False).exclude(pk=device.pk)
-        wrong = declarations.device_problems(
-            changes,
-            label=device.name,
-            total=_reported(device.node.name, device.uuid),
-            taken=frozenset(others.values_list("name", flat=True)),
-        )
-        if wrong:
+        if wrong := _device_problems(device, changes):
             raise Refused(" ".join(wrong.values()), wrong)
         said = preview_device(device, changes)
         _store(user, device, changes, "edit_device", f"device {device.uuid}", label)
@@ -117,16 +114,27 @@ def edit_node(
     with changing():
         node: Node = _find("node", node_id)
         _compare(node, expected or {}, node.name, f"node {node.name}")
-        after = {"ram_high": node.ram_high, "ram_low": node.ram_low, **changes}
-        wrong = declarations.node_problems(
-            changes,
-            label=node.name,
-            total=_reported(node.name, RAM),
-            marks=(after["ram_high"], after["ram_low"]),
-        )
-        if wrong:
+        if wrong := _node_problems(node, changes):
             raise Refused(" ".join(wrong.values()), wrong)
         _store(user, node, changes, "edit_node", f"node {node.name}", node.name)
+
+
+def _device_problems(device: Device, changes: Mapping[str, Any]) -> dict[str, str]:
+    others = device.node.devices.filter(retired=False).exclude(pk=device.pk)
+    return declarations.device_problems(
+        changes,
+        label=device.name,
+        total=_reported(device.node.name, device.uuid),
+        taken=frozenset(others.values_list("name", flat=True)),
+    )
+
+
+def _node_problems(node: Node, changes: Mapping[str, Any]) -> dict[str, str]:
+    after = {"ram_high": node.ram_high, "ram_low": node.ram_low, **changes}
+    total = _reported(node.name, RAM)
+    return declarations.node_problems(
+        changes, label=node.name, total=total, marks=(after["ram_high"], after["ram_low"])
+    )
 
 
 def hold(user: Any, kind: str, ident: Any, *, until: datetime | None = None, why: str = "") -> None:

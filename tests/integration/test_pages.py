@@ -319,6 +319,30 @@ def test_an_edit_says_before_saving_what_it_does_and_refuses_stale_sight(client,
     assert device.declared == 20 * GIB
 
 
+def test_the_preview_of_an_edit_that_would_be_refused_says_so(client, ada):
+    node = a_machine()
+    device = Device.objects.get(uuid=UUIDS[0])
+    form = {k: v for k, v in fields(client.get("/devices")).items() if k.startswith(f"device-{device.pk}-")}
+    form[f"device-{device.pk}-declared"] = "999 GiB"
+    shown = text_of(client.post(f"/declarations/device/{device.pk}/preview", form, headers={"HX-Request": "true"}))
+    saved = text_of(client.post(f"/declarations/device/{device.pk}/edit", form, follow=True))
+    (told,) = re.findall(r"999\.0 GiB[^.]*\.", shown)
+    assert told in saved
+    form = {f"node-{node.pk}-ram_declared": "999 TiB", f"node-{node.pk}-seen": "{}"}
+    assert "stays for others" not in text_of(client.post(f"/declarations/node/{node.pk}/preview", form))
+
+
+@pytest.mark.parametrize("seen", ["", "x", "[]", '{"declared": "x"}', '{"declared": 1e999}', '{"name": [1]}'])
+def test_what_an_admin_saw_may_come_back_as_anything(client, ada, seen: str):
+    a_machine()
+    device = Device.objects.get(uuid=UUIDS[0])
+    form = {"name": device.name, "declared": "12 GiB", "seen": seen}
+    answer = client.post(
+        f"/declarations/device/{device.pk}/edit", {f"device-{device.pk}-{k}": v for k, v in form.items()}
+    )
+    assert answer.status_code == (302 if seen else 422)
+
+
 def test_the_ram_that_jobs_may_take_is_declared_and_taken_back(client, ada):
     node = a_machine()
     form = {k: v for k, v in fields(client.get("/devices")).items() if k.startswith(f"node-{node.pk}-")}
