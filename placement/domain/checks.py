@@ -8,7 +8,7 @@ from calibration.domain.resources import MIB
 from calibration.domain.samples import PoolState
 from placement.domain import text
 from placement.domain.decision import Check, Code, Figures
-from placement.domain.places import Board, Demand, Part, Place, in_force
+from placement.domain.places import Board, Demand, Part, Place, gives, in_force
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Device, Hold, Node, Pool, Running
 
@@ -166,10 +166,11 @@ def ever(board: Board, demand: Demand, place: Place) -> Check:
         name = text.pool_name(pool, board.many)
         if part.at_most is None or least <= part.at_most:
             continue
-        asked, most = text.less(least, part.at_most)
+        given = gives(part) or 0
+        asked, most = text.less(least, given)
         figures: dict[str, int | float | str | None] = {
             "need": least,
-            "at_most": part.at_most,
+            "at_most": given,
             "declared": pool.declared,
             "total": pool.total,
         }
@@ -178,7 +179,7 @@ def ever(board: Board, demand: Demand, place: Place) -> Check:
         if whole and pool.kind != "ram":
             words += " Take the device alone to get all of it."
             figures["alone"] = "device"
-        check = Check(Code.INFEASIBLE, False, words, figures, pool.pool, least - part.at_most)
+        check = Check(Code.INFEASIBLE, False, words, figures, pool.pool, least - given)
         worst = worst or check
     return worst or Check(Code.INFEASIBLE, True, f"{place.label} could serve when it is free.")
 

@@ -98,6 +98,14 @@ def at_most(ledger: reservations.Ledger, margin: int) -> int | None:
     return min(pool.declared, pool.total - (pool.reserved or 0) - alone)
 
 
+def gives(part: Part) -> int | None:
+    """Return the largest need of the same basis that the pool could serve alone: its margin grows with the need."""
+    pool, most = part.pool, at_most(part.ledger, 0)
+    if not part.need or pool.total is None or most is None:
+        return part.at_most
+    return max(0, min(most, (pool.total - (pool.reserved or 0)) * part.need // (part.need + part.margin)))
+
+
 class Board:
     """The snapshot with what this cycle has started so far. ``memo`` keeps answers per node until it changes."""
 

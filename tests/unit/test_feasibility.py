@@ -58,6 +58,18 @@ def test_a_refusal_says_what_each_device_gives() -> None:
     )
 
 
+@pytest.mark.parametrize("need", [25 * GIB, 90 * GIB, 9000 * GIB])
+def test_what_a_device_gives_at_most_does_not_shrink_with_what_is_asked(need: int) -> None:
+    """A margin is a share of the need: of 9000 GiB it alone is more than the card, and nobody asked for that."""
+    snapshot = a_snapshot(a_node(a_device(24 * GIB)), knobs=Knobs())
+    refused = could_ever(snapshot, ONE, an_estimate(need, margin=need // 20))[1]
+    most = refused.figures["at_most"]
+    assert most == 24 * GIB * 20 // 21
+    assert refused.shortfall == need - most
+    assert could_ever(snapshot, ONE, an_estimate(most, margin=most // 20))[0].ok
+    assert not could_ever(snapshot, ONE, an_estimate(most + 64, margin=(most + 64) // 20))[0].ok
+
+
 def test_a_node_that_is_not_read_yet_refuses_nothing() -> None:
     unread = replace(a_ram(), total=None, free=None, used=None, declared=0, state=PoolState.NOT_READY, age=None)
     found = could_ever(a_snapshot(a_node(ram=unread)), NONE, an_estimate(ram=8 * GIB, gpu=False))
