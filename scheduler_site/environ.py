@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -57,6 +58,16 @@ def json_object(name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ImproperlyConfigured(f"{name} must be a JSON object of names and values, not {raw!r}.")
     return value
+
+
+def node_name(name: str, default: str) -> str:
+    """Return this machine's name in the service; it names files, queues and devices, too."""
+    found = text(name, default)
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", found) is None:
+        raise ImproperlyConfigured(
+            f"This node would be called {found[:80]!r}; set {name} to 1 to 63 letters, digits, dots, _ or -."
+        )
+    return found
 
 
 def database(name: str, sqlite_file: Path) -> dict[str, Any]:

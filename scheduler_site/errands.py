@@ -15,6 +15,7 @@ import time
 
 import django
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
@@ -55,15 +56,15 @@ def main() -> int:
     parser.add_argument("--address", default="")
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_site.settings")
-    django.setup()
     try:
+        django.setup()
         if options.errand == "prepare":
             prepare(demo=options.demo, simulate=options.simulate, address=options.address)
         elif options.errand == "farewell":
             farewell(demo=options.demo)
         else:
             call_command("cancel_all")
-    except (CommandError, DatabaseError) as error:
+    except (CommandError, DatabaseError, ImproperlyConfigured) as error:
         print(f"{options.errand} failed: {error}".strip(), file=sys.stderr)
         return 1
     return 0

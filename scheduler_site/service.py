@@ -178,6 +178,8 @@ def _cycle_pipe(environment: Mapping[str, str]) -> tuple[CycleWatch | None, int 
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    if not host.strip():
+        raise Refusal("--host is empty, which would mean every address of this machine; say 0.0.0.0 if you mean that.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -18,7 +18,7 @@ DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
 RUNS = environ.directory("TIDEGATE_RUNS", DATA / "runs")
 SIMULATED_DIR = environ.directory("TIDEGATE_SIMULATED_DIR", DATA / "simulated")
 
-NODE = environ.text("TIDEGATE_NODE", socket.gethostname())
+NODE = environ.node_name("TIDEGATE_NODE", socket.gethostname())
 SIMULATE = environ.text("TIDEGATE_SIMULATE")
 # Working directories of jobs must lie below one of these.
 ALLOWED_ROOTS = [

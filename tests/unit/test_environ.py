@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
-from scheduler_site import environ
+from scheduler_site import environ, service
 
 
 def test_postgres_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,3 +71,33 @@ def test_pages_on_all_addresses_answer_to_this_machines_names() -> None:
 
     assert "127.0.0.1" in names
     assert "*" not in names
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "a b", "x" * 64, "<b>", "a\nb", "é"])
+def test_a_node_is_called_what_can_name_a_file_and_a_queue(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("NODE_NAME", name)
+    with pytest.raises(ImproperlyConfigured, match="set NODE_NAME to"):
+        environ.node_name("NODE_NAME", "atlas")
+    monkeypatch.delenv("NODE_NAME")
+    assert environ.node_name("NODE_NAME", "gpu-1.example.org") == "gpu-1.example.org"
+
+
+@pytest.mark.parametrize("name, value", [("TIDEGATE_DEBUG", "maybe"), ("TIDEGATE_NODE", "a/b"), ("TIDEGATE_RUNS", "x")])
+def test_a_wrong_variable_ends_the_start_with_one_sentence(name: str, value: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "TIDEGATE_DATA": str(tmp_path), name: value}
+    said = subprocess.run(
+        [sys.executable, "-m", "scheduler_site.errands", "farewell"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert said.returncode == 1
+    assert len(said.stderr.strip().splitlines()) == 1
+    assert name in said.stderr
+
+
+def test_no_address_is_not_every_address() -> None:
+    with pytest.raises(service.Refusal, match=r"say 0\.0\.0\.0"):
+        service._listen("", 0)
