@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -32,15 +33,18 @@ def knobs_now() -> tuple[Knobs, InstrumentKnobs]:
     """Return the knobs in force: defaults, then the settings' overrides, then what admins set."""
     values: dict[str, object] = dict(settings.KNOB_OVERRIDES)
     values.update(KnobOverride.objects.values_list("name", "value"))
-    return _knobs(tuple(sorted(values.items())))
+    return _knobs(json.dumps(values, sort_keys=True))
 
 
 @lru_cache(maxsize=8)
-def _knobs(values: tuple[tuple[str, object], ...]) -> tuple[Knobs, InstrumentKnobs]:
-    """Return both tables with these values in place; one that is wrong is named in the log and left at its default."""
+def _knobs(values: str) -> tuple[Knobs, InstrumentKnobs]:
+    """Return both tables with these values in place; one that is wrong is named in the log and left at its default.
+
+    They come as JSON text: a row can hold a list, which no cache takes, and 1 is not true.
+    """
     ours, theirs = Knobs(), InstrumentKnobs.defaults()
     good: dict[str, object] = {}
-    for name, value in values:
+    for name, value in json.loads(values).items():
         try:
             if name in Knobs.__dataclass_fields__:
                 ours = Knobs.with_overrides({**good, name: value})

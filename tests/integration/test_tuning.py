@@ -49,3 +49,11 @@ def test_the_command_lists_what_was_turned() -> None:
     assert "Every knob is at its default" in said()
     said("grace_seconds", "3")
     assert said().startswith("grace_seconds = 3")
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, True, "x", 1e30, [[]], -5])
+@pytest.mark.parametrize("name", ["floor_ram_mib", "leftovers", "context_allowance_mib", "quantile"])
+def test_whatever_a_row_holds_never_stops_the_loop(name: str, value: object) -> None:
+    KnobOverride.objects.create(name=name, value=value, who="x")
+    KnobOverride.objects.create(name="grace_seconds", value=4, who="x")
+    assert snapshots.knobs_now()[0].grace_seconds == 4
