@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
 from placement.models import AuditEntry, DecisionRecord, Device, Job, Lease, Member, Node, Workload
@@ -21,6 +23,11 @@ class ReadOnly(admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+# People are changed on the People page, where each change is checked and on record.
+admin.site.unregister(get_user_model())
+admin.site.unregister(Group)
 
 
 @admin.register(Job)

@@ -63,6 +63,7 @@ people_urls = [
     path("people/add", people.add, name="people-add"),
     path("people/<int:user_id>/edit", people.edit, name="people-edit"),
     path("people/<int:user_id>/link", people.link, name="people-link"),
+    path("people/<int:user_id>/let-in", people.let_in, name="people-let-in"),
     path("audit", people.audit, name="audit"),
 ]
 

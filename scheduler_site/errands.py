@@ -64,7 +64,11 @@ def main() -> int:
             farewell(demo=options.demo)
         else:
             call_command("cancel_all")
-    except (CommandError, DatabaseError, ImproperlyConfigured) as error:
+    except DatabaseError as error:
+        where = settings.DATABASES["default"]["NAME"]
+        print(f"{options.errand} failed at the database {where}: {error}", file=sys.stderr)
+        return 1
+    except (CommandError, ImproperlyConfigured) as error:
         print(f"{options.errand} failed: {error}".strip(), file=sys.stderr)
         return 1
     return 0

@@ -94,12 +94,20 @@ def _texts(s: Submission) -> Iterator[tuple[str, str]]:
             yield name, wrong
         elif name in _ONE_LINE and any(unicodedata.category(c) in {"Cc", "Zl", "Zp"} for c in value):
             yield name, "It must be one line without control characters."
+        elif name in {"name", "workload"} and _hidden(value):
+            yield name, "It holds characters that cannot be seen and may make it look like something else."
         elif name in _LENGTHS and len(value) > _LENGTHS[name]:
             yield name, f"It has {len(value):,} characters; {_LENGTHS[name]:,} are the most."
         elif name in {"command", "setup"}:
             yield from _too_long(name, value)
     if isinstance(s.cwd, str) and s.cwd and not s.cwd.startswith("/"):
         yield "cwd", "The working directory must be an absolute path: it starts with /."
+
+
+def _hidden(text: str) -> bool:
+    """Return whether a name holds signs that turn or hide it; joiners are part of some scripts and signs."""
+    unseen = [c for c in text if unicodedata.category(c) == "Cf"]
+    return any(c not in "\u200c\u200d" for c in unseen) or (bool(unseen) and len(unseen) == len(text.strip()))
 
 
 def _what_to_run(s: Submission) -> Iterator[tuple[str, str]]:

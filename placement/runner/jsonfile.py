@@ -33,12 +33,21 @@ def write_record(path: str, fields: Mapping[str, Any], durable: bool = True) -> 
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.replace(temporary, path)
+        _take_place(temporary, path)
     except OSError:
         _remove(temporary)
         raise
     if durable:
         sync_directory(os.path.dirname(path))
+
+
+def _take_place(temporary: str, path: str) -> None:
+    """Put a finished file where a record belongs; a directory that somebody made there is moved aside."""
+    try:
+        os.replace(temporary, path)
+    except IsADirectoryError:
+        os.rename(path, f"{path}.{os.getpid()}.aside")
+        os.replace(temporary, path)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -84,6 +84,19 @@ def start_failed(job: Job, sentence: str) -> None:
             release(job)
 
 
+def directory_removed(job: Job) -> str:
+    """End an attempt that was launched and whose run directory is gone before anybody saw it start."""
+    sentence = (
+        f"Lost: its run directory {run_dir_of(job)} was removed right after the start, so nobody can tell what it did."
+    )
+    with cycle_row.changing():
+        if Job.objects.filter(pk=job.pk, state=State.ADMITTED, attempt=job.attempt).update(
+            state=State.FINISHED, outcome=Outcome.LOST, sentence=sentence[:1000], ended_at=timezone.now()
+        ):
+            release(job)
+    return sentence
+
+
 def stop_for(job: Job, reason: str, sentence: str, figures: Mapping[str, Any]) -> None:
     """Have the service itself stop a running job (watchdog, limits); the evidence stays with it."""
     Job.objects.filter(pk=job.pk, state__in=ACTIVE, stop_requested_at=None).update(

@@ -104,6 +104,10 @@ def add_user(admin: Any, name: str, role: str) -> tuple[Any, str]:
     users = get_user_model()
     user = users(username=users.normalize_username(name) if isinstance(name, str) else "")
     user.set_unusable_password()
+    same = users.objects.filter(username__iexact=user.username).first()
+    if same is not None:
+        said = f"There is a user {same.get_username()} already."
+        raise Refused(said, {"name": said})
     try:
         user.full_clean(exclude=["password"])
     except ValidationError as error:
@@ -134,6 +138,18 @@ def set_role(admin: Any, user: Any, role: str) -> None:
             user.is_superuser = user.is_staff = False
             user.save(update_fields=["is_superuser", "is_staff"])
         audit.record(admin, "set_role", f"user {user.get_username()}", before=before.value, after=chosen.value)
+
+
+def set_active(admin: Any, user: Any, active: bool) -> None:
+    """Let somebody in or keep them out; their jobs go on. Refused where nobody would be left to administer."""
+    need(admin, "administer")
+    with changing():
+        if not active and role_of(user) is Role.ADMIN and not _other_admins(user):
+            said = f"{user.get_username()} is the only admin; make another one first."
+            raise Refused(said, {"active": said})
+        user.is_active = active
+        user.save(update_fields=["is_active"])
+        audit.record(admin, "let_in" if active else "keep_out", f"user {user.get_username()}")
 
 
 def set_account(admin: Any, user: Any, account: str, *, root: bool = False) -> None:

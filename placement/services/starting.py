@@ -45,6 +45,8 @@ def start(job_id: int, attempt: int) -> str:
         return f"#{job_id} attempt {attempt} is not to be started: it is {job.state}, attempt {job.attempt}."
     if job.stop_requested_at is not None:
         return f"#{job_id} is being cancelled."
+    if job.run_dir == str(lifecycle.run_dir_of(job)) and not lifecycle.run_dir_of(job).exists():
+        return lifecycle.directory_removed(job)
     try:
         run_dir = make_run_dir(job)
         account, problem = accounts.account_for(job.user)
@@ -53,6 +55,8 @@ def start(job_id: int, attempt: int) -> str:
         _own_receipts(run_dir, account)
         if not (run_dir / "control" / "claim").exists():
             write_record(str(run_dir / "control" / "spec.json"), spec(job, run_dir, account))
+        # From here on a directory that is gone says that the attempt may have run, so it must not run again.
+        Job.objects.filter(pk=job.pk, attempt=attempt).update(run_dir=str(run_dir))
     except (OSError, Refused, BadVariable) as error:
         sentence = f"could not start: {error.sentence if isinstance(error, Refused) else error}"
         if not _keep_others_out(job):

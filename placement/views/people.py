@@ -66,6 +66,19 @@ def edit(request: HttpRequest, user_id: int) -> HttpResponse:
     return done(request, "people", act)
 
 
+@door(Role.ADMIN, ("POST",))
+def let_in(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Keep somebody out, or let them in again."""
+    user, active = _found(user_id), request.POST.get("active") == "1"
+    word = "may come in again" if active else "is kept out; their jobs go on"
+
+    def act() -> str:
+        members.set_active(request.user, user, active)
+        return f"{user.get_username()} {word}."
+
+    return done(request, "people", act)
+
+
 @door(Role.ADMIN)
 def audit(request: HttpRequest) -> HttpResponse:
     """Show who changed what."""

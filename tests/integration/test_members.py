@@ -208,3 +208,22 @@ def test_the_first_admin_is_made_once_and_never_out_of_somebody_elses_user() -> 
     assert members.first_admin()[0] == first
     User.objects.filter(pk=first.pk).update(last_login=timezone.now())
     assert members.first_admin() == (first, True)
+
+
+def test_somebody_is_kept_out_and_let_in_and_the_only_admin_is_not(ann: User) -> None:
+    bob = user("bob")
+    members.set_active(ann, bob, False)
+    assert not User.objects.get(pk=bob.pk).is_active
+    members.set_active(ann, bob, True)
+    assert User.objects.get(pk=bob.pk).is_active
+    assert list(AuditEntry.objects.order_by("pk").values_list("action", flat=True)) == ["keep_out", "let_in"]
+    with pytest.raises(Refused, match="only admin"):
+        members.set_active(ann, ann, False)
+    with pytest.raises(NotYours):
+        members.set_active(bob, ann, False)
+
+
+def test_two_names_that_differ_in_case_alone_are_not_both_taken(ann: User) -> None:
+    user("sam")
+    with pytest.raises(Refused, match="There is a user sam already"):
+        members.add_user(ann, "SAM", "viewer")

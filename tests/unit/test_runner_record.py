@@ -145,3 +145,10 @@ def test_a_record_for_a_directory_that_is_gone_is_given_up(tmp_path: Path) -> No
     assert outbox.flush() is True
     os.close(reading)
     os.close(writing)
+
+
+def test_a_directory_where_a_record_belongs_is_moved_aside(tmp_path: Path) -> None:
+    (tmp_path / "exit.json" / "inside").mkdir(parents=True)
+    write_record(str(tmp_path / "exit.json"), {"code": 3})
+    assert json.loads((tmp_path / "exit.json").read_text())["code"] == 3
+    assert [path for path in tmp_path.iterdir() if path.is_dir()]

@@ -139,3 +139,18 @@ def test_no_value_of_any_type_raises_and_every_sentence_is_under_a_field(fields:
 )
 def test_what_looks_like_it_wants_a_device(command: str, gpu: bool) -> None:
     assert looks_like_gpu(command) is gpu
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("train \u202etxt.exe", False),
+        ("\u200b", False),
+        ("\u200d", False),
+        ("a\u2066b", False),
+        ("family \U0001f468\u200d\U0001f469\u200d\U0001f467", True),
+        ("می\u200cخواهم", True),
+    ],
+)
+def test_a_name_cannot_hide_or_turn_around(name: str, taken: bool) -> None:
+    assert ("name" not in problems(asked(name=name))) is taken
