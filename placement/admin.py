@@ -51,7 +51,7 @@ class DeviceAdmin(ReadOnly):
 
 @admin.register(Node)
 class NodeAdmin(ReadOnly):
-    list_display = ("name", "ram_declared", "draining", "gpu_library")
+    list_display = ("name", "ram_declared", "draining")
 
 
 @admin.register(Lease)

@@ -76,8 +76,6 @@ class Migration(migrations.Migration):
                 ("ram_low", models.FloatField(blank=True, null=True)),
                 ("disk_free", models.BigIntegerField(null=True)),
                 ("processes_free", models.IntegerField(null=True)),
-                ("gpu_library", models.CharField(blank=True, max_length=16)),
-                ("gpu_message", models.CharField(blank=True, max_length=300)),
                 ("broker_away_since", models.DateTimeField(null=True)),
                 ("watchdog_note", models.CharField(blank=True, max_length=300)),
                 ("capacity_note", models.CharField(blank=True, max_length=200)),

@@ -21,8 +21,6 @@ class Node(Holdable):
     ram_low = models.FloatField(null=True, blank=True)
     disk_free = models.BigIntegerField(null=True)
     processes_free = models.IntegerField(null=True)
-    gpu_library = models.CharField(max_length=16, blank=True)  # absent, ok, not_ready, error, simulated
-    gpu_message = models.CharField(max_length=300, blank=True)
     broker_away_since = models.DateTimeField(null=True)
     watchdog_note = models.CharField(max_length=300, blank=True)
     capacity_note = models.CharField(max_length=200, blank=True)

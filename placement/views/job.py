@@ -11,8 +11,8 @@ from django_htmx.http import HttpResponseStopPolling
 
 from placement.domain.errors import Refused, UnreadableSecret
 from placement.models import Job, Role
-from placement.selectors import access, job
-from placement.services import jobs, secrets
+from placement.selectors import access, job, learned
+from placement.services import jobs, secrets, taught
 from placement.views import wake
 from placement.views.door import done, door
 from placement.views.log import panel, telling
@@ -26,6 +26,9 @@ def page(request: HttpRequest, job_id: int) -> HttpResponse:
     context["private"] = job.private(request.user, row)
     if context["private"]:
         context["variables"] = _variables(row)
+        context["arguments"] = learned.arguments(row)
+        context["taught"] = learned.taught(row)
+        context["operates"] = access.at_least(request.user, Role.OPERATOR)
         context["log"] = panel(row, request.GET.get("stream") or telling(row))
     return render(request, "placement/job.html", context)
 
@@ -68,6 +71,27 @@ def hold(request: HttpRequest, job_id: int) -> HttpResponse:
 def release(request: HttpRequest, job_id: int) -> HttpResponse:
     """Let a held job start again."""
     return _change(request, job_id, lambda: jobs.release(request.user, job_id), f"#{job_id} is released.")
+
+
+@door(Role.SUBMITTER, ("POST",))
+def argument(request: HttpRequest, job_id: int) -> HttpResponse:
+    """Mark an argument as one that does not matter to memory, or take that back."""
+    name, matters = request.POST.get("name", ""), request.POST.get("matters") == "1"
+    return _change(request, job_id, lambda: taught.argument(request.user, job_id, name, matters))
+
+
+@door(Role.OPERATOR, ("POST",))
+def mark(request: HttpRequest, job_id: int) -> HttpResponse:
+    """Leave what a run taught out of estimates, or take that back."""
+    what = request.POST.get("what", "")
+    changes = {
+        "atypical": {"atypical": True},
+        "forget": {"forgotten": True},
+        "count": {"atypical": False, "forgotten": False},
+    }.get(what)
+    if changes is None:
+        raise Http404("There is no such mark.")
+    return _change(request, job_id, lambda: taught.run(request.user, job_id, **changes))
 
 
 @door()

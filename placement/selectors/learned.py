@@ -1,0 +1,69 @@
+"""What a run is learned under and what it taught, as the job page shows it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from datetime import datetime
+
+from calibration.domain.keys import typed_command_key
+from calibration.domain.resources import gib
+from calibration.models import Sediment
+from placement.models import IrrelevantArgument, Job
+from placement.selectors.wording import mapping, whole
+
+LOOKS = {
+    "path": "looks like a path",
+    "seed": "looks like a seed",
+    "name": "looks like a name",
+    "date": "looks like a date",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentRow:
+    """One argument of a typed command; ``hint`` says why it may not matter to memory."""
+
+    name: str
+    text: str
+    hint: str
+    matters: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What an ended run left for estimates; ``marked`` says who took it out, when."""
+
+    peaks: str
+    counts: bool
+    atypical: bool
+    forgotten: bool
+    marked_by: str
+    marked_at: datetime | None
+
+
+def arguments(job: Job) -> tuple[ArgumentRow, ...]:
+    """Return the arguments that a typed command is learned under, none for a workload."""
+    if job.workload_id or not job.key_script:
+        return ()
+    text = shlex.join(str(part) for part in job.argv) if job.argv else job.command
+    marked = frozenset(IrrelevantArgument.objects.filter(script=job.key_script).values_list("argument", flat=True))
+    key = typed_command_key(job.user.get_username(), text, job.setup, job.cwd, job.workers, marked)
+    return tuple(ArgumentRow(a.name, a.text, LOOKS.get(a.looks_like or "", ""), a.matters) for a in key.arguments)
+
+
+def taught(job: Job) -> Taught | None:
+    """Return what an ended job taught, None where it taught nothing."""
+    row = Sediment.objects.filter(owner=f"job:{job.pk}").first()
+    if row is None:
+        return None
+    words = {"ram": "RAM", "vram": "device"}
+    peaks = [f"{words.get(kind, kind)} {gib(whole(peak))}" for kind, peak in sorted(mapping(row.peaks).items())]
+    return Taught(
+        peaks=", ".join(peaks) or "a lower bound only",
+        counts=not (row.atypical or row.forgotten),
+        atypical=row.atypical,
+        forgotten=row.forgotten,
+        marked_by=row.marked_by,
+        marked_at=row.marked_at,
+    )

@@ -1,0 +1,72 @@
+"""What people say about what was learned: what does not matter, which run was not typical, a pinned need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from calibration import services as instrument
+from calibration.domain.errors import BadAmount
+from calibration.domain.resources import gib, parse_bytes
+from calibration.models import Sediment
+from placement.domain.errors import NotFound, NotYours, Refused
+from placement.models import IrrelevantArgument, Job
+from placement.services import audit, cycle_row, learning, members
+
+KINDS = ("ram", "vram")
+
+
+def argument(user: Any, job_id: int, name: str, matters: bool) -> str:
+    """Say whether an argument of a typed command matters to its memory; it holds for what is submitted from now on."""
+    job = _job(job_id)
+    if job.user_id != user.pk and not members.may(user, "operate"):
+        raise NotYours(f"#{job_id} is {job.user.get_username()}'s; only they and operators may do that.")
+    if job.workload_id or not job.key_script or not 0 < len(name) <= 500:
+        raise Refused("Only an argument of a typed command can be marked.")
+    marks = IrrelevantArgument.objects.filter(script=job.key_script, argument=name)
+    with cycle_row.changing():
+        if matters:
+            marks.delete()
+        else:
+            IrrelevantArgument.objects.get_or_create(
+                script=job.key_script, argument=name, defaults={"who": audit.name_of(user)}
+            )
+        audit.record(user, "mark_argument", f"script {job.key_script}"[:200], argument=name, matters=matters)
+    return f"{name} {'matters again' if matters else 'does not matter'} to what {job.key_script} needs, from now on."
+
+
+def run(user: Any, job_id: int, *, atypical: bool | None = None, forgotten: bool | None = None) -> str:
+    """Leave what a run taught out of estimates (not typical, or forgotten), or take that back. For operators."""
+    members.need(user, "operate")
+    job = _job(job_id)
+    row = Sediment.objects.filter(owner=learning.owner(job)).first()
+    if row is None:
+        raise Refused(f"#{job_id} taught nothing: nothing was seen of it often enough.")
+    with cycle_row.changing():
+        instrument.mark(row.pk, audit.name_of(user), timezone.now(), atypical=atypical, forgotten=forgotten)
+        audit.record(user, "mark_run", f"#{job_id}", atypical=atypical, forgotten=forgotten)
+    return f"#{job_id} {'counts' if not (atypical or forgotten) else 'does not count'} in estimates."
+
+
+def pin(user: Any, workload: str, kind: str, text: str | None) -> str:
+    """Set the number that a workload (or typed command's key) is charged, or take it away with None."""
+    if kind not in KINDS:
+        raise Refused(f"{kind!r} is no kind of memory; it is one of {', '.join(KINDS)}.")
+    try:
+        amount = None if text is None else parse_bytes(text)
+    except BadAmount as error:
+        raise Refused(str(error)) from error
+    if not Sediment.objects.filter(workload=workload).exists() and amount is not None:
+        raise Refused(f"Nothing has been learned of a workload called {workload!r} yet.")
+    with cycle_row.changing():
+        instrument.pin(workload, kind, amount, audit.name_of(user))
+        audit.record(user, "pin", f"workload {workload}"[:200], kind=kind, bytes=amount)
+    return f"{workload}: {kind} is {'learned again' if amount is None else f'pinned at {gib(amount)}'}."
+
+
+def _job(job_id: int) -> Job:
+    job = Job.objects.select_related("user").filter(pk=job_id).first()
+    if job is None:
+        raise NotFound(f"There is no job #{job_id}.")
+    return job
