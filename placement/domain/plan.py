@@ -51,6 +51,7 @@ class Cycle:
         self._first_waiting: int | None = None  # under strict order nobody passes it
         self._answers: dict[Hashable, Decision] = {}
         self._none: dict[int, str] = {}
+        self._planless: dict[Demand, str] = {}  # why a demand gets no plan while the board stands as it does
 
     def consider(self, waiting: Waiting) -> Decision:
         """Return the job's decision, and charge its start or make its plan."""
@@ -58,6 +59,7 @@ class Cycle:
         if decision.grant is not None:
             self.board.admit(started(self.board, waiting, decision.grant))
             self._answers.clear()
+            self._planless.clear()
         elif all(check.ok for check in decision.whole):
             self._first_waiting = self._first_waiting or waiting.job
             if self.bar is None and decision.code is not Code.SET_ASIDE:
@@ -103,6 +105,9 @@ class Cycle:
 
     def _make_plan(self, waiting: Waiting) -> None:
         demand: Demand = waiting_demand(waiting)
+        if waiting.plan is None and demand in self._planless:
+            self._none[waiting.job] = self._planless[demand]
+            return
         looks = [look(self.board, demand, place) for place in self.board.places(demand.request)]
         made = bar_for(self.board, waiting, looks)
         if isinstance(made, Bar):
@@ -110,6 +115,8 @@ class Cycle:
             self._answers.clear()
         else:
             self._none[waiting.job] = made
+            if waiting.plan is None:
+                self._planless[demand] = made
 
     def _aside(self, waiting: Waiting) -> Aside | None:
         if self.snapshot.knobs.overtaking == "none" and self._first_waiting is not None:
