@@ -12,14 +12,14 @@ from placement.api.shape import endpoint
 from placement.domain.errors import NotFound
 from placement.models import Job, Role
 from placement.selectors import access, job, rows
-from placement.services import jobs
+from placement.services import jobs, workloads
 from placement.views import wake
 
 
 @endpoint(Role.SUBMITTER, ("POST",))
 def submit(request: HttpRequest) -> JsonResponse:
     """Store a submission; 201 with the job."""
-    asked = body.load(request)
+    asked = _asked(request)
     made = jobs.submit(request.user, body.submission(asked), form_key=body.form_key(asked))
     wake.soon()
     response = JsonResponse({"job": one(request, made)}, status=201)
@@ -30,7 +30,7 @@ def submit(request: HttpRequest) -> JsonResponse:
 @endpoint(Role.SUBMITTER, ("POST",))
 def estimate(request: HttpRequest) -> JsonResponse:
     """Return what the gate would say of a submission right now; nothing is stored."""
-    seen = jobs.preview(request.user, body.submission(body.load(request)))
+    seen = jobs.preview(request.user, body.submission(_asked(request)))
     return JsonResponse(
         {
             "estimate": seen.estimate,
@@ -56,6 +56,12 @@ def cancel(request: HttpRequest, job_id: int) -> JsonResponse:
     said = jobs.cancel(request.user, job_id)
     wake.soon()
     return JsonResponse({"message": said, "job": one(request, _found(job_id))})
+
+
+def _asked(request: HttpRequest) -> dict[str, Any]:
+    """Return the body over what its workload starts from."""
+    asked = body.load(request)
+    return {**workloads.defaults(asked.get("workload")), **asked}
 
 
 def one(request: HttpRequest, row: Job) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _set_key(job: Job, workload: Workload | None) -> None:
     if workload:
         relevant = frozenset(p["name"] for p in workload.parameters if p.get("matters", True))
         job.key_workload = workload.name
-        key = workload_key(workload.name, {k: str(v) for k, v in job.params.items()}, relevant)
+        key = workload_key(workload.name, _values(workload, job.params), relevant)
         job.key_params, job.key_script = key.params, key.script[:500]
         files = [Path(job.cwd, name) for name in workload.files]
     else:
@@ -94,7 +94,7 @@ def _workload(submission: Submission) -> Workload | None:
 
 
 def _filled(workload: Workload, params: Mapping[str, str], wrong: dict[str, str]) -> str:
-    values = {p["name"]: str(params.get(p["name"], p.get("default", ""))) for p in workload.parameters}
+    values = _values(workload, params)
     unknown = sorted(set(params) - set(values))
     if unknown:
         wrong["params"] = (
@@ -105,6 +105,11 @@ def _filled(workload: Workload, params: Mapping[str, str], wrong: dict[str, str]
     for name, value in values.items():
         command = command.replace("{" + name + "}", shlex.quote(value))
     return command
+
+
+def _values(workload: Workload, params: Mapping[str, object]) -> dict[str, str]:
+    """Return every parameter's value: a default that is left alone and one that is typed are the same run."""
+    return {p["name"]: str(params.get(p["name"], p.get("default", ""))) for p in workload.parameters}
 
 
 def _directory_problem(cwd: str) -> str:

@@ -1,0 +1,134 @@
+"""A workload as its author writes it down: a TOML text, checked whole before anything is stored."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from calibration.domain.errors import BadAmount
+from calibration.domain.resources import parse_bytes
+from placement.domain.errors import Refused
+
+_TEXTS = {"name": 100, "summary": 200, "command": 100_000, "setup": 10_000, "cwd": 1000}
+_CHOICES = {"gpu": ("none", "one"), "exclusive": ("no", "device", "machine")}
+_AMOUNTS = ("hint_ram", "hint_vram")
+_KNOWN = (
+    *_TEXTS,
+    *_CHOICES,
+    *_AMOUNTS,
+    "workers",
+    "time_limit_s",
+    "shape_varies",
+    "files",
+    "parameters",
+    "environment",
+)
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A workload to be stored. Hints in bytes; parameters as the model keeps them."""
+
+    name: str
+    command: str
+    summary: str = ""
+    setup: str = ""
+    cwd: str = ""
+    gpu: str = "none"
+    exclusive: str = "no"
+    workers: int = 1
+    time_limit_s: float | None = None
+    hint_ram: int | None = None
+    hint_vram: int | None = None
+    shape_varies: bool = False
+    files: tuple[str, ...] = ()
+    parameters: tuple[Mapping[str, Any], ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse(text: str) -> Definition:
+    """Return what a TOML text defines. Raise Refused with a sentence per wrong field."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Refused(f"This is not TOML: {error}.") from error
+    wrong: dict[str, str] = {}
+    for name, sentence in _problems(table):
+        wrong.setdefault(name, sentence)
+    if wrong:
+        raise Refused(" ".join(f"{name}: {sentence}" for name, sentence in wrong.items()), wrong)
+    values = {name: table[name] for name in table if name not in (*_AMOUNTS, "parameters", "files")}
+    values |= {name: parse_bytes(table[name]) for name in _AMOUNTS if name in table}
+    values["files"] = tuple(table.get("files", ()))
+    values["parameters"] = tuple(
+        {
+            "name": name,
+            "default": str(p.get("default", "")),
+            "matters": p.get("matters", True),
+            "help": p.get("help", ""),
+        }
+        for name, p in table.get("parameters", {}).items()
+    )
+    return Definition(**values)
+
+
+def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in table:
+        if name not in _KNOWN:
+            yield name, f"There is no such field; known are {', '.join(sorted(_KNOWN))}."
+    for name in ("name", "command"):
+        if not str(table.get(name, "")).strip():
+            yield name, "It is missing."
+    for name, most in _TEXTS.items():
+        value = table.get(name, "")
+        if not isinstance(value, str) or len(value) > most or "\0" in value:
+            yield name, f"It must be text of at most {most:,} characters."
+    for name, choices in _CHOICES.items():
+        if table.get(name, choices[0]) not in choices:
+            yield name, f"It is one of {', '.join(choices)}."
+    if table.get("gpu", "none") == "none" and (table.get("exclusive") == "device" or "hint_vram" in table):
+        yield "gpu", 'A workload without a device cannot have one alone, nor a hint of its memory; set gpu = "one".'
+    for name in _AMOUNTS:
+        try:
+            parse_bytes(table.get(name, "1 MiB"))
+        except BadAmount as error:
+            yield name, str(error)
+    yield from _numbers(table)
+    yield from _tables(table)
+
+
+def _numbers(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    workers, limit = table.get("workers", 1), table.get("time_limit_s", 1)
+    if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 10_000:
+        yield "workers", "It is a whole number from 1 to 10,000."
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < 1e9:
+        yield "time_limit_s", "It is a number of seconds above 0."
+    if not isinstance(table.get("shape_varies", False), bool):
+        yield "shape_varies", "It is true or false."
+
+
+def _tables(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    files = table.get("files", [])
+    if not isinstance(files, list) or not all(isinstance(f, str) and f and "\0" not in f for f in files):
+        yield "files", "It is a list of the source files that decide what is learned."
+    environment = table.get("environment", {})
+    if not isinstance(environment, dict) or not all(
+        _NAME.fullmatch(k) and isinstance(v, str) and "\0" not in v for k, v in environment.items()
+    ):
+        yield "environment", "It is a table of variables: names with texts."
+    parameters = table.get("parameters", {})
+    if not isinstance(parameters, dict) or not all(isinstance(p, dict) for p in parameters.values()):
+        yield "parameters", "It is a table of tables: [parameters.NAME] with default, matters and help."
+        return
+    for name, parameter in parameters.items():
+        unknown = set(parameter) - {"default", "matters", "help"}
+        if not _NAME.fullmatch(name) or unknown or not isinstance(parameter.get("matters", True), bool):
+            yield "parameters", f"{name}: a parameter has a plain name, and default, matters (true or false) and help."
+    missing = sorted(set(_PLACEHOLDER.findall(str(table.get("command", "")))) - set(parameters))
+    if missing:
+        yield "command", f"It names {', '.join(missing)}, for which there is no [parameters.…] table."
