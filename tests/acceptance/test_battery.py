@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import time
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from tests.nvml_stub import State, build
 from tests.person import Refusal
 from tests.service import live_service
 
+ME = pwd.getpwuid(os.geteuid()).pw_name
 CARD = "GPU-A"
 pytestmark = pytest.mark.timeout(180)
 
@@ -49,7 +52,7 @@ def test_s1_what_a_stranger_holds_is_waited_for_named_and_never_anybody_else_s(d
         desk.seen(CARD, used=20 * GIB)
         job = desk.submit("exec sleep 300", gib=8)
         seen = desk.waits(job, r"^Needs 8\.0 GiB; room on gpu0 is 3\.\d GiB; ")
-        assert f"; 20.0 GiB held by pid {pid} (user root), not a job of ours." in seen["headline"]
+        assert f"; 20.0 GiB held by pid {pid} (user {ME}), not a job of ours." in seen["headline"]
         room = next(c for c in seen["decision"]["candidates"][0]["checks"] if c["code"] == "no_room")["figures"]
         assert (room["need"], room["used"], room["free"], room["external"]) == (8 * GIB, 20 * GIB, 4 * GIB, 20 * GIB)
         assert room["total"] - room["used"] - room["kept"] - room["growth"] == room["room"]

@@ -164,7 +164,7 @@ def test_banners_say_what_everybody_must_know(client, ada):
     assert "gpu0 is simulated" in page
     assert "The message broker is away" in page
     assert "held by olga: reboot" in page
-    assert "run as" in page  # whose account jobs run as
+    assert re.search(r"\bruns? as\b", page)  # whose account jobs run as
 
 
 def test_flags_stand_beside_the_state_as_words(client, ada):
