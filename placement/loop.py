@@ -1,4 +1,4 @@
-"""The loop of one node: ten steps, once a second and whenever somebody wakes it."""
+"""The loop of one node: nine steps, once a second and whenever somebody wakes it; pages see by digests what changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from placement.models import Node
-from placement.services import admission, dispatching, node_tick, publishing
+from placement.services import admission, dispatching, node_tick
 from placement.services.node_tick import Agent
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,6 @@ def tick(send: Send, *, asked_by_end: bool = False) -> bool:
         node_tick.look(mine)  # 1 read, 2 attribute, 3 observe, 4 reap, 5 store
     admission.run_if_due(at_once=asked_by_end)  # 6 snapshot, 7 plan, 8 claim
     dispatch(send)  # 9 dispatch
-    publishing.publish()  # 10 publish
     return True
 
 
@@ -61,7 +60,6 @@ def wake(send: Send) -> None:
     admission.run_if_due(wanted_only=True)
     dispatch(send)
     dispatching.pass_on_stops(settings.NODE)
-    publishing.publish()
 
 
 def dispatch(send: Send) -> None:
@@ -82,7 +80,6 @@ def tick_without_broker() -> None:
         if my_turn:
             node_tick.look(mine)
     broker_is(here=False)
-    publishing.publish()
 
 
 def broker_is(*, here: bool) -> None:

@@ -30,8 +30,6 @@ class Migration(migrations.Migration):
                 ("epoch", models.CharField(blank=True, max_length=40)),
                 ("owner", models.CharField(blank=True, max_length=100)),
                 ("cost_ms", models.FloatField(null=True)),
-                ("version", models.BigIntegerField(default=0)),
-                ("fragments", models.JSONField(blank=True, default=dict)),
             ],
             options={
                 "abstract": False,

@@ -9,7 +9,6 @@ class Cycle(Holdable):
     """The one row that whoever changes queue, leases, holds or declarations locks first.
 
     ``wanted`` is raised by every such change; a cycle sets ``done`` to what it saw. The hold is the queue's.
-    ``version`` counts what the queue page shows.
     """
 
     wanted = models.BigIntegerField(default=1)
@@ -18,5 +17,3 @@ class Cycle(Holdable):
     epoch = models.CharField(max_length=40, blank=True)
     owner = models.CharField(max_length=100, blank=True)
     cost_ms = models.FloatField(null=True)
-    version = models.BigIntegerField(default=0)
-    fragments = models.JSONField(default=dict, blank=True)  # fragment name -> digest of what it last showed
