@@ -245,10 +245,10 @@ def _cap(part: Part) -> int:
 
 
 def started(board: Board, waiting: Waiting, grant: Grant) -> Running:
-    """Return the job as it stands the moment it is admitted: whole charge held, nothing measured yet."""
+    """Return the job as it stands the moment it is admitted: whole charge held, and nothing of it in the readings."""
     demand = waiting_demand(waiting)
     cold = demand.vram is not None and demand.vram.need is None
-    charges = {pool: Charge(n, n, None, n) for pool, n in grant.charges.items()}
+    charges = {pool: Charge(n, n, 0, n) for pool, n in grant.charges.items()}
     return Running(
         job=waiting.job,
         name=waiting.name,

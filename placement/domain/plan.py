@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 
 from placement.domain.bars import Bar, asking, bar_for, rank
-from placement.domain.decision import Check, Code, Decision, PlannedStart, Verdict
-from placement.domain.forecast import Forecast
+from placement.domain.decision import Check, Code, Decision, Verdict
 from placement.domain.gate import Aside, decide_on, look, started
 from placement.domain.places import Board, Demand, Part, Place, waiting_demand
 from placement.domain.snapshot import Snapshot, Waiting
 
 
-def plan(snapshot: Snapshot) -> tuple[Decision, ...]:
-    """Return one decision per waiting job, in queue order; a start is charged before the next job is asked."""
+def plan(snapshot: Snapshot) -> Plan:
+    """Return who starts, asked in queue order; a start is charged before the next job is asked."""
     cycle = Cycle(snapshot)
     queue = ordered(snapshot)
-    decided = [(waiting, cycle.consider(waiting)) for waiting in queue]
-    forecast = Forecast(cycle.board)
-    return tuple(cycle.told(waiting, decision, forecast) for waiting, decision in decided)
+    decided = [cycle.consider(waiting) for waiting in queue]
+    return Plan(cycle, queue, tuple(d for d in decided if d.verdict is Verdict.START))
 
 
 def ordered(snapshot: Snapshot) -> tuple[Waiting, ...]:
@@ -41,6 +38,44 @@ def after_queue(snapshot: Snapshot) -> Cycle:
     return cycle
 
 
+class Plan:
+    """One cycle's answer: who starts, the plan that is kept for the head, and on request why another one waits.
+
+    ``board`` is the machine as it stands after the starts; whoever waits is explained against it.
+    """
+
+    def __init__(self, cycle: Cycle, queue: tuple[Waiting, ...], starts: tuple[Decision, ...]) -> None:
+        self.queue = queue
+        self.starts = starts
+        self._cycle = cycle
+        self._jobs = {waiting.job: waiting for waiting in queue}
+        self._said = {decision.job: decision for decision in starts}
+
+    @property
+    def board(self) -> Board:
+        """Return the snapshot with this cycle's starts in it."""
+        return self._cycle.board
+
+    @property
+    def bar(self) -> Bar | None:
+        """Return the plan that nothing younger may delay, None where nobody has one."""
+        return self._cycle.bar
+
+    def why_no_plan(self, job: int) -> str:
+        """Return why the job could be given no plan, "" where it has one or its turn for one did not come."""
+        return self._cycle.planless_jobs.get(job, "")
+
+    def explain(self, job: int) -> Decision:
+        """Return the full decision about a job of the queue."""
+        if job not in self._said:
+            self._said[job] = self._cycle.refused(self._jobs[job])
+        return self._said[job]
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """Return every job's decision, in queue order."""
+        return tuple(self.explain(waiting.job) for waiting in self.queue)
+
+
 class Cycle:
     """One pass over the queue: the board so far, the plan to be kept, and answers for equal jobs."""
 
@@ -50,7 +85,7 @@ class Cycle:
         self.bar: Bar | None = None
         self._first_waiting: int | None = None  # under strict order nobody passes it
         self._answers: dict[Hashable, Decision] = {}
-        self._none: dict[int, str] = {}
+        self.planless_jobs: dict[int, str] = {}
         self._planless: dict[Demand, str] = {}  # why a demand gets no plan while the board stands as it does
 
     def consider(self, waiting: Waiting) -> Decision:
@@ -86,27 +121,23 @@ class Cycle:
             waiting.job, known.verdict, known.headline, known.code, known.whole, known.candidates, known.grant
         )
 
-    def told(self, waiting: Waiting, decision: Decision, forecast: Forecast) -> Decision:
-        """Return the decision with the predicted start of a job that waits."""
-        if decision.verdict is Verdict.START:
+    def refused(self, waiting: Waiting) -> Decision:
+        """Return why a job that was asked and did not start waits, as things stand after the last start."""
+        decision = self.ask(waiting)
+        if decision.grant is None:
             return decision
-        return replace(decision, planned=self._planned(waiting, decision, forecast))
+        # What others took since its turn can shrink a first run's share, and so make it fit beside the plan.
+        return decide_on(self.board, waiting, self._next_time)
 
-    def _planned(self, waiting: Waiting, decision: Decision, forecast: Forecast) -> PlannedStart:
-        refused = next((c for c in decision.whole if not c.ok), None)
-        if refused is not None:
-            return PlannedStart("", None, None, None, why_none=refused.sentence)
-        expected = forecast.expect(waiting, waiting_demand(waiting), decision.candidates)
-        if self.bar is not None and self.bar.job == waiting.job:
-            return self.bar.planned(self.snapshot.at)
-        if expected.at is None and waiting.job in self._none:
-            return replace(expected, why_none=self._none[waiting.job])
-        return expected
+    def _next_time(self, place: Place, parts: tuple[Part, ...]) -> Check:
+        job = self.bar.job if self.bar is not None else self._first_waiting
+        words = f"Would have delayed #{job} when its turn came; it is asked again in the next cycle."
+        return Check(Code.SET_ASIDE, False, words, {"for": job})
 
     def _make_plan(self, waiting: Waiting) -> None:
         demand: Demand = waiting_demand(waiting)
         if waiting.plan is None and demand in self._planless:
-            self._none[waiting.job] = self._planless[demand]
+            self.planless_jobs[waiting.job] = self._planless[demand]
             return
         looks = [look(self.board, demand, place) for place in self.board.places(demand.request)]
         made = bar_for(self.board, waiting, looks)
@@ -114,7 +145,7 @@ class Cycle:
             self.bar = made
             self._answers.clear()
         else:
-            self._none[waiting.job] = made
+            self.planless_jobs[waiting.job] = made
             if waiting.plan is None:
                 self._planless[demand] = made
 

@@ -19,6 +19,7 @@ from placement.domain.history import worth_writing
 from placement.domain.jobs import State
 from placement.domain.plan import plan
 from placement.domain.snapshot import Snapshot, Waiting
+from placement.domain.told import told
 from placement.domain.wire import decision_json, estimate_json
 from placement.models import Cycle, DecisionRecord, Job, Lease
 from placement.services import accounts, causes, cycle_pipe, cycle_row
@@ -69,7 +70,7 @@ def _once() -> bool:
             at = clock.now()
             if Job.objects.filter(state=State.QUEUED).exists():
                 snapshot = snapshots.take(no_account=_remembering())
-                _claim(snapshot, plan(snapshot))
+                _claim(snapshot, told(plan(snapshot)))
             else:
                 _written.clear()  # nobody waits: there is nothing to decide on
             Cycle.objects.filter(pk=1).update(

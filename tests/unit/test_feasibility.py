@@ -116,7 +116,7 @@ def test_the_advice_holds_when_it_is_taken_at_once(used: list[int], each: int, r
     count = max_workers(snapshot, template, estimate_for, 12)
     for workers in range(1, 13):
         taken = replace(template, workers=workers, estimate=estimate_for(workers))
-        verdict = plan(replace(snapshot, waiting=(*waiting, taken)))[-1].verdict
+        verdict = plan(replace(snapshot, waiting=(*waiting, taken))).decisions()[-1].verdict
         if workers == count:
             assert verdict is Verdict.START
         if workers > count:

@@ -357,11 +357,11 @@ class TestFirstRun:
 
     def test_unknown_ram_closes_no_device(self) -> None:
         first = a_waiting(1, GIB, None)
-        starts = plan(a_snapshot(waiting=(first, a_waiting(2, GIB, GIB))))
+        starts = plan(a_snapshot(waiting=(first, a_waiting(2, GIB, GIB)))).decisions()
         assert [d.verdict for d in starts] == [Verdict.START, Verdict.START]
 
     def test_nobody_joins_in_the_same_cycle(self) -> None:
-        first, second = plan(a_snapshot(waiting=(a_waiting(1, None), a_waiting(2, GIB, limit=10.0))))
+        first, second = plan(a_snapshot(waiting=(a_waiting(1, None), a_waiting(2, GIB, limit=10.0)))).decisions()
         assert first.verdict is Verdict.START
         assert second.code in (Code.COLD_START, Code.NO_ROOM)
         assert Code.COLD_START in {c.code for c in second.candidates[0].objections}
@@ -428,7 +428,7 @@ class TestBurst:
     jobs = tuple(a_waiting(n, 10000 * MIB) for n in range(1, 6))
 
     def test_two_start_and_the_others_wait_with_the_arithmetic(self) -> None:
-        decisions = plan(a_snapshot(self.node, waiting=self.jobs))
+        decisions = plan(a_snapshot(self.node, waiting=self.jobs)).decisions()
         assert [d.verdict.value for d in decisions] == ["start", "start", "wait", "wait", "wait"]
         figures = check(decisions[2], Code.NO_ROOM, "GPU-0").figures
         assert (figures["need"], figures["free"], figures["growth"], figures["room"]) == tuple(
@@ -438,7 +438,7 @@ class TestBurst:
     def test_ten_seconds_later_nothing_new_starts(self) -> None:
         node = a_node(a_device(24000 * MIB, 6000 * MIB))
         running = (a_running(1, 10000 * MIB, 6000 * MIB), a_running(2, 10000 * MIB, 0))
-        decision = plan(a_snapshot(node, running=running, waiting=self.jobs[2:]))[0]
+        decision = plan(a_snapshot(node, running=running, waiting=self.jobs[2:])).decisions()[0]
         assert check(decision, Code.NO_ROOM, "GPU-0").figures["room"] == 4000 * MIB
         assert decision.verdict is Verdict.WAIT
 
@@ -462,7 +462,7 @@ class TestBattery:
 
     def test_two_14_gb_jobs_that_allocate_late_do_not_both_start(self) -> None:
         jobs = (a_waiting(1, 14 * GIB), a_waiting(2, 14 * GIB))
-        first, second = plan(a_snapshot(waiting=jobs, knobs=Knobs()))
+        first, second = plan(a_snapshot(waiting=jobs, knobs=Knobs())).decisions()
         assert (first.verdict, second.verdict) == (Verdict.START, Verdict.WAIT)
         assert "14.0 GiB leased by #1 leaves 10.0 GiB" in second.headline
         assert "14.0 GiB kept for #1 to grow" in check(second, Code.NO_ROOM, "GPU-0").sentence
@@ -475,7 +475,7 @@ class TestBattery:
 
     def test_three_7_gb_jobs_run_together(self) -> None:
         jobs = tuple(a_waiting(n, 7 * GIB, basis=Basis.DECLARED, margin=360 * MIB) for n in (1, 2, 3))
-        decisions = plan(a_snapshot(waiting=jobs, knobs=Knobs()))
+        decisions = plan(a_snapshot(waiting=jobs, knobs=Knobs())).decisions()
         assert [d.verdict for d in decisions] == [Verdict.START] * 3
 
 
@@ -531,7 +531,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 def test_nothing_is_admitted_above_room_that_is_known(snapshot: Snapshot) -> None:
     by_job = {w.job: w for w in snapshot.waiting}
     now = snapshot
-    for decision in plan(snapshot):
+    for decision in plan(snapshot).decisions():
         if decision.grant is None:
             assert decision.verdict is Verdict.WAIT
             assert decision.code is not None
@@ -551,14 +551,14 @@ def test_nothing_is_admitted_above_room_that_is_known(snapshot: Snapshot) -> Non
 @settings(max_examples=60, deadline=None)
 @given(snapshots())
 def test_the_same_snapshot_gives_the_same_answers(snapshot: Snapshot) -> None:
-    assert plan(snapshot) == plan(snapshot)
+    assert plan(snapshot).decisions() == plan(snapshot).decisions()
 
 
 def test_places_with_the_same_number_never_share_an_answer() -> None:
     """Two drivers may both number a device 0, and a job without a device has a place of its own."""
     node = a_node(a_device(24 * GIB, 24 * GIB, pool="A"), a_device(pool="B"))
     both = (a_waiting(1, 4 * GIB, ram=1), a_waiting(2, ram=1, gpu=False))
-    on_device, without = plan(a_snapshot(node, waiting=both))
+    on_device, without = plan(a_snapshot(node, waiting=both)).decisions()
     assert on_device.grant is not None
     assert on_device.grant.device == "B"
     assert not [c.sentence for one in without.candidates for c in one.checks if "gpu" in c.sentence.lower()]

@@ -16,6 +16,7 @@ from placement.domain.places import Board
 from placement.domain.plan import ordered, plan, would
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Charge, Hold, KeptPlan, Running, Snapshot, Waiting
+from placement.domain.told import told
 from tests.builders import (
     EXACT,
     GIB,
@@ -32,7 +33,7 @@ from tests.builders import (
 
 def decided(snapshot: Snapshot) -> dict[int, Decision]:
     """Return the decisions by job."""
-    return {d.job: d for d in plan(snapshot)}
+    return {d.job: d for d in told(plan(snapshot))}
 
 
 BUSY = (a_running(90, 16 * GIB, 16 * GIB, elapsed=40.0, limit=100.0),)  # ends in 60 s
@@ -52,7 +53,7 @@ def test_order_is_priority_then_arrival_and_waiting_raises() -> None:
 
 def test_decisions_come_in_queue_order() -> None:
     jobs = (a_waiting(5, GIB), a_waiting(3, GIB), a_waiting(9, GIB, priority=2))
-    assert [d.job for d in plan(a_snapshot(waiting=jobs))] == [9, 3, 5]
+    assert [d.job for d in plan(a_snapshot(waiting=jobs)).decisions()] == [9, 3, 5]
 
 
 def test_the_first_job_that_fits_nowhere_gets_place_and_time() -> None:
@@ -229,9 +230,9 @@ def test_ram_is_part_of_the_plan() -> None:
     found = decided(a_snapshot(node, running=running, waiting=(large, *young)))
     assert found[1].planned is not None
     assert found[1].planned.at == 1300.0
-    assert found[2].code is Code.SET_ASIDE
-    assert found[3].verdict is Verdict.START
-    assert found[4].verdict is Verdict.START
+    assert [found[job].verdict for job in (2, 3, 4)] == [Verdict.WAIT, Verdict.START, Verdict.START]
+    alone = decided(a_snapshot(node, running=running, waiting=(large, young[0])))
+    assert alone[2].code is Code.SET_ASIDE
 
 
 def test_a_job_for_the_whole_machine_is_not_starved_by_others() -> None:
@@ -263,7 +264,7 @@ def test_a_held_job_has_no_plan_and_its_hold_is_the_reason() -> None:
 
 def test_everybody_who_waits_has_a_predicted_start_in_order() -> None:
     waiting = tuple(a_waiting(n, 20 * GIB, limit=100.0) for n in range(1, 6))
-    found = plan(a_snapshot(FULL_CARD, running=BUSY, waiting=waiting))
+    found = told(plan(a_snapshot(FULL_CARD, running=BUSY, waiting=waiting)))
     assert [d.planned.in_s for d in found if d.planned] == [60.0, 160.0, 260.0, 360.0, 460.0]
     assert [d.planned.keeps for d in found if d.planned] == [True, False, False, False, False]
 
@@ -272,7 +273,7 @@ def test_two_devices_halve_the_queue() -> None:
     node = a_node(a_device(24 * GIB, 24 * GIB), a_device(24 * GIB, 24 * GIB, index=1))
     running = tuple(a_running(90 + n, 24 * GIB, 24 * GIB, device=n, limit=50.0) for n in (0, 1))
     waiting = tuple(a_waiting(n, 20 * GIB, limit=100.0) for n in range(1, 5))
-    found = plan(a_snapshot(node, running=running, waiting=waiting))
+    found = told(plan(a_snapshot(node, running=running, waiting=waiting)))
     assert [d.planned.in_s for d in found if d.planned] == [50.0, 50.0, 150.0, 150.0]
 
 
@@ -291,7 +292,7 @@ def test_a_thousand_jobs_on_eight_devices_are_decided_in_time() -> None:
     best = float("inf")
     for _ in range(3):
         began = time.process_time()
-        found = plan(snapshot)
+        found = told(plan(snapshot))
         best = min(best, time.process_time() - began)
     assert len(found) == 1000
     assert all(d.planned is not None and d.planned.at is not None for d in found)
@@ -317,7 +318,7 @@ class Clock:
         ended = [j for j, (w, began, _) in self.running.items() if self.now - began >= (w.limit or 60.0)]
         for job in ended:
             del self.running[job]
-        for decision in plan(self.snapshot()):
+        for decision in told(plan(self.snapshot())):
             waiting = self.queue[decision.job]
             if decision.grant is not None:
                 self.running[decision.job] = (waiting, self.now, decision.grant.device)
@@ -452,7 +453,7 @@ def test_charging_younger_starts_leaves_the_plan_where_it_was(
         a_waiting(n, size * GIB, limit=limit, learned=learned) for n, (size, limit, learned) in enumerate(waiting, 1)
     )
     snapshot = a_snapshot(node, running=there, waiting=jobs)
-    decisions = plan(snapshot)
+    decisions = told(plan(snapshot))
     planned = next((d for d in decisions if d.planned is not None and d.planned.keeps), None)
     if planned is None or planned.planned is None or planned.planned.at is None:
         return
@@ -462,7 +463,7 @@ def test_charging_younger_starts_leaves_the_plan_where_it_was(
             job = next(w for w in jobs if w.job == decision.job)
             after = after.charged(started(Board(after), job, decision.grant))
     only = replace(after, waiting=tuple(w for w in jobs if w.job == planned.job))
-    again = plan(only)[0].planned
+    again = told(plan(only))[0].planned
     assert again is not None
     assert again.at is not None
     assert again.at <= planned.planned.at
