@@ -13,6 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from scheduler_site import next_django
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 INCOMPLETE = 3
 
@@ -56,11 +58,11 @@ def _test(arguments: list[str]) -> int:
         failed += _run("tests", [*_PYTEST, *marks, *arguments])
     else:
         failed += _lint()
-        failed += _run("unit tests", [*_PYTEST, *marks, "-p", "no:django", "-n", "2", "tests/unit"])
-        if (REPOSITORY / "tests/integration").is_dir():
-            failed += _run("integration tests", [*_PYTEST, *marks, "-n", "2", "tests/integration"])
+        failed += _run("unit tests", [*_PYTEST, *marks, *_UNIT])
+        failed += _run("integration tests", [*_PYTEST, *marks, *_INTEGRATION])
         # Each file's services share what it starts; two files at a time is what two cores carry.
         failed += _run("acceptance tests", [*_PYTEST, *marks, "-n", "2", "--dist", "loadfile", "tests/acceptance"])
+        failed += _on_the_next_django(missing)
     if failed:
         print(f"\nFailed: {', '.join(failed)}.")
         return 1
@@ -74,6 +76,30 @@ def _test(arguments: list[str]) -> int:
 
 
 _PYTEST = (sys.executable, "-m", "pytest", "-q")
+_UNIT = ("-p", "no:django", "-n", "2", "tests/unit")
+_INTEGRATION = ("-n", "2", "tests/integration")
+
+
+def _on_the_next_django(missing: list[str]) -> list[str]:
+    """Run the fast tiers once more on the newest Django; return the names of those that failed.
+
+    Without a Python for it nothing is run and nothing is missing. Packages that cannot be had are added to ``missing``.
+    """
+    try:
+        base = next_django.find_python(os.environ)
+        if base is None:
+            print("== newest Django: no Python 3.12 or newer was found here, so it is left out", flush=True)
+            return []
+        python = next_django.environment_for(base, REPOSITORY)
+    except ValueError as error:
+        print(f"== newest Django: {error}", flush=True)
+        return ["newest Django"]
+    except next_django.NoPackages as error:
+        missing.append(f"tests on the newest Django: {error}")
+        return []
+    pytest = [python, *_PYTEST[1:], "-m", "not slow"]
+    failed = _run("unit tests on the newest Django", [*pytest, *_UNIT])
+    return failed + _run("integration tests on the newest Django", [*pytest, *_INTEGRATION])
 
 
 def _lint() -> list[str]:

@@ -51,8 +51,18 @@ def test_locks_pin_every_dependency_once() -> None:
     assert not runtime.keys() & tests.keys()
 
 
+def test_the_lock_for_the_newest_django_differs_in_django_alone() -> None:
+    runtime, tests, newest = (pins(f"requirements{name}.lock") for name in ("", "-test", "-next"))
+
+    assert int(newest["django"].split(".")[0]) >= 6
+    assert runtime.keys() - newest.keys() == {"async-timeout"}  # for a Python older than it is meant for
+    assert {name: pin for name, pin in (runtime | tests).items() if newest.get(name) != pin}.keys() & newest.keys() == {
+        "django"
+    }
+
+
 def test_locks_name_no_host_and_no_address() -> None:
-    for name in ("requirements.lock", "requirements-test.lock"):
+    for name in ("requirements.lock", "requirements-test.lock", "requirements-next.lock"):
         assert "://" not in (REPOSITORY / name).read_text()
 
 
