@@ -26,6 +26,10 @@ class Code(enum.StrEnum):
     PROCESS_LIMIT = "process_limit"
     JOB_HELD = "job_held"
     NO_ACCOUNT = "no_account"
+    DEPENDS = "depends"
+    NOT_BEFORE = "not_before"
+    ARRAY_LIMIT = "array_limit"
+    QUOTA = "quota"
     NO_READING = "no_reading"
     STALE_READING = "stale_reading"
     DEVICE_LOST = "device_lost"
@@ -92,8 +96,8 @@ class Grant:
 class PlannedStart:
     """When and where a waiting job is expected to start. ``at`` is on the snapshot's clock; None: cannot be told.
 
-    ``in_s`` seconds from the snapshot; ``sure`` one of "limit", "learned", "guess"; ``why_none`` names the blocker
-    without an end.
+    ``in_s`` seconds from the snapshot by which half of such starts come, ``late_s`` by which nine of ten do (None:
+    not told); ``sure`` one of "limit", "learned", "guess"; ``why_none`` names the blocker without an end.
     """
 
     node: str
@@ -104,6 +108,7 @@ class PlannedStart:
     waits_for: tuple[int, ...] = ()  # jobs that have to end
     why_none: str = ""
     keeps: bool = False  # this is the plan that nothing younger may delay
+    late_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from calibration.domain.resources import gib
 from placement.domain import checks, text
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
 from placement.domain.places import Board, Demand, Part, Place, in_force, waiting_demand
+from placement.domain.prerequisites import Holdings, applied
 from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
 
 Aside = Callable[[Place, tuple[Part, ...]], Check | None]
@@ -30,7 +31,8 @@ class Look:
 
 def decide(snapshot: Snapshot, waiting: Waiting) -> Decision:
     """Return what the gate says of this job alone; plans of older jobs are not asked."""
-    return decide_on(Board(snapshot), waiting)
+    said = decide_on(Board(snapshot), waiting)
+    return applied(said, waiting, Holdings(snapshot.running), snapshot.wall)
 
 
 def decide_on(board: Board, waiting: Waiting, aside: Aside | None = None) -> Decision:
@@ -265,4 +267,5 @@ def started(board: Board, waiting: Waiting, grant: Grant) -> Running:
         margins=grant.margins,
         arrival=waiting.arrival,
         priority=waiting.priority,
+        array=waiting.conditions.array if waiting.conditions else 0,
     )

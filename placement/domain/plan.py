@@ -8,6 +8,7 @@ from placement.domain.bars import Bar, asking, bar_for, rank
 from placement.domain.decision import Check, Code, Decision, Verdict
 from placement.domain.gate import Aside, decide_on, look, started
 from placement.domain.places import Board, Demand, Part, Place, waiting_demand
+from placement.domain.prerequisites import Holdings, applied
 from placement.domain.snapshot import Snapshot, Waiting
 
 
@@ -82,6 +83,7 @@ class Cycle:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.board = Board(snapshot)
+        self.holdings = Holdings(snapshot.running)
         self.bar: Bar | None = None
         self._first_waiting: int | None = None  # under strict order nobody passes it
         self._answers: dict[Hashable, Decision] = {}
@@ -92,7 +94,9 @@ class Cycle:
         """Return the job's decision, and charge its start or make its plan."""
         decision = self.ask(waiting)
         if decision.grant is not None:
-            self.board.admit(started(self.board, waiting, decision.grant))
+            running = started(self.board, waiting, decision.grant)
+            self.board.admit(running)
+            self.holdings.add(running)
             self._answers.clear()
             self._planless.clear()
         elif all(check.ok for check in decision.whole):
@@ -102,7 +106,10 @@ class Cycle:
         return decision
 
     def ask(self, waiting: Waiting) -> Decision:
-        """Return the job's decision against the board as it stands."""
+        """Return the job's decision against the board as it stands, its own conditions included."""
+        return applied(self._room_for(waiting), waiting, self.holdings, self.snapshot.wall)
+
+    def _room_for(self, waiting: Waiting) -> Decision:
         demand = waiting_demand(waiting)
         if waiting.hold is not None or waiting.no_account:
             return decide_on(self.board, waiting, self._aside(waiting))
@@ -127,11 +134,13 @@ class Cycle:
         if decision.grant is None:
             return decision
         # What others took since its turn can shrink a first run's share, and so make it fit beside the plan.
-        return decide_on(self.board, waiting, self._next_time)
+        said = decide_on(self.board, waiting, self._next_time)
+        return applied(said, waiting, self.holdings, self.snapshot.wall)
 
     def _next_time(self, place: Place, parts: tuple[Part, ...]) -> Check:
         job = self.bar.job if self.bar is not None else self._first_waiting
-        words = f"Would have delayed #{job} when its turn came; it is asked again in the next cycle."
+        what = "Did not fit" if job is None else f"Would have delayed #{job}"
+        words = f"{what} when its turn came; it is asked again in the next cycle."
         return Check(Code.SET_ASIDE, False, words, {"for": job})
 
     def _make_plan(self, waiting: Waiting) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from calibration.domain.estimate import Estimate
 from calibration.domain.samples import PoolState
+from placement.domain.conditions import Conditions
 from placement.domain.knobs import Knobs
 from placement.domain.requests import Exclusive, Request
 
@@ -116,10 +117,12 @@ class Running:
     elapsed: float = 0.0
     limit: float | None = None  # wall-clock limit, seconds
     learned: float | None = None  # 90 % quantile of its key, else of its user's last 50
+    seen: tuple[float, ...] = ()  # the seconds that quantile was taken from, shortest first
     margins: Mapping[str, int] = field(default_factory=dict)  # per pool id: margin of its rung
     finishing: bool = False
     arrival: int = 0  # as it was queued: tells who of two is younger; 0 means older than all that wait
     priority: int = 0
+    array: int = 0  # the array that it belongs to, 0 for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +151,10 @@ class Waiting:
     no_account: str = ""  # the sentence when its user has no Unix account to run as
     limit: float | None = None
     learned: float | None = None
+    seen: tuple[float, ...] = ()  # as in Running
     plan: KeptPlan | None = None
     attempt: int = 1
+    conditions: Conditions | None = None  # None: it waits for room alone
 
 
 @dataclass(frozen=True, slots=True)
