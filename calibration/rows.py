@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from django.db.models import Q
+from django.db.models import QuerySet
 
 from calibration.domain.sediment import Key, Row
-from calibration.models import OpenWindow, Pin, Sediment, StoreVersion
+from calibration.models import OpenWindow, Pin, Sediment, StoreVersion, params_digest
 
-NEWEST = 400  # rows read per key; far more than the window of the quantile
+NEWEST = 400  # rows read per key and per script; far more than the window of the quantile
 
 
 def version() -> int:
@@ -17,12 +17,22 @@ def version() -> int:
 
 
 def rows_for(key: Key) -> list[Row]:
-    """Return closed windows of the key's workload or script, newest first, then settled open ones of the same key."""
-    about = Q(workload=key.workload)
+    """Return closed windows of the key and of its script, newest first, then settled open ones of the same key.
+
+    Each of the two is read by its own index and no further than NEWEST: many runs with other arguments never push
+    out those with these, and a long history costs no more than a short one.
+    """
+    closed = {s.pk: s for s in of_key(key.workload, key.params).filter(forgotten=False)[:NEWEST]}
     if key.script:
-        about |= Q(script=key.script)
-    closed = Sediment.objects.filter(about, forgotten=False).order_by("-at")[:NEWEST]
-    return [_row(s) for s in closed] + _open_rows(key)
+        of_script = Sediment.objects.filter(script=key.script, forgotten=False).order_by("-at")
+        closed |= {s.pk: s for s in of_script[:NEWEST]}
+    newest_first = sorted(closed.values(), key=lambda s: s.at, reverse=True)
+    return [_row(s) for s in newest_first] + _open_rows(key)
+
+
+def of_key(workload: str, params: str) -> QuerySet[Sediment]:
+    """Return the rows of one workload with these parameters, newest first."""
+    return Sediment.objects.filter(workload=workload, params_digest=params_digest(params)).order_by("-at")
 
 
 def pinned(workload: str) -> dict[str, int]:
@@ -32,9 +42,11 @@ def pinned(workload: str) -> dict[str, int]:
 
 def durations(workload: str, params: str, user: str) -> list[float]:
     """Return seconds of completed runs, newest first: of the key, else of the user's last 50 runs."""
-    done = Sediment.objects.filter(completed=True, forgotten=False).order_by("-at")
-    of_key = list(done.filter(workload=workload, params=params).values_list("duration", flat=True)[:50])
-    return of_key or list(done.filter(user=user).values_list("duration", flat=True)[:50])
+    of_this = of_key(workload, params).filter(completed=True, forgotten=False)
+    of_user = Sediment.objects.filter(user=user, completed=True, forgotten=False).order_by("-at")
+    return list(of_this.values_list("duration", flat=True)[:50]) or list(
+        of_user.values_list("duration", flat=True)[:50]
+    )
 
 
 def _row(s: Sediment) -> Row:

@@ -1,11 +1,11 @@
-"""Readers for pages: the history of a pool for charts, and rows of sediment."""
+"""Reader for pages: the history of a pool for charts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
 
-from calibration.models import Point, Sediment
+from calibration.models import Point
 
 GAP = 5  # so many points that are missing in a row make a gap
 MOST_POINTS = 720  # a chart is about as many pixels wide; more would only be sent and thrown away
@@ -96,13 +96,3 @@ def _with_gaps(points: list[Point], since: int | None) -> list[Point]:
         found.append(point)
         before = point.at
     return found
-
-
-def sediment(workload: str = "", before: int | None = None, count: int = 50) -> list[Sediment]:
-    """Return rows of sediment, newest first; of one workload where it is named."""
-    found = Sediment.objects.order_by("-id")
-    if workload:
-        found = found.filter(workload=workload)
-    if before is not None:
-        found = found.filter(pk__lt=before)
-    return list(found[:count])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import transaction
 from django.db.models import F
@@ -176,12 +176,3 @@ def pin(workload: str, kind: str, amount: int | None, who: str) -> None:
         else:
             Pin.objects.update_or_create(workload=workload, kind=kind, defaults={"bytes": amount, "who": who})
         raise_version()
-
-
-def prune(now: datetime) -> int:
-    """Delete points past their keep: 2 h at 1 s, 2 d at 10 s, 30 d at 5 min. Return how many."""
-    keep_for = {1: timedelta(hours=2), 10: timedelta(days=2), 300: timedelta(days=30)}
-    gone = 0
-    for step, span in keep_for.items():
-        gone += Point.objects.filter(step=step, at__lt=int((now - span).timestamp())).delete()[0]
-    return gone

@@ -44,6 +44,8 @@ def rules(node: str) -> dict[str, Any]:
         "task_default_routing_key": loop,
         "task_routes": {
             "placement.tasks.start": {"queue": starts, "routing_key": starts},
+            # It takes seconds, which the loop does not have; of the two that start jobs one goes on meanwhile.
+            "placement.tasks.prune": {"queue": starts, "routing_key": starts},
             "*": {"queue": loop, "routing_key": loop},
         },
         # The database is the queue; a message only says "look now", so nothing is kept about its result.

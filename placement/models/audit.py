@@ -13,7 +13,11 @@ class AuditEntry(models.Model):
     detail = models.JSONField(default=dict)
 
     class Meta:
-        indexes = [models.Index(fields=["-at"], name="audit_by_time")]
+        indexes = [
+            models.Index(fields=["-at"], name="audit_by_time"),  # reader: services.retention
+            models.Index(fields=["action", "-at"], name="audit_by_action"),  # reader: services.causes
+            models.Index(fields=["subject", "-id"], name="audit_by_subject"),  # reader: services.nodes
+        ]
 
 
 class KnobOverride(models.Model):

@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from placement.domain.jobs import Outcome, State
+from placement.models.array import JobArray
 from placement.models.holds import Holdable
 from placement.models.workload import Workload
 
@@ -46,6 +47,11 @@ class Job(Holdable):
     priority = models.IntegerField(default=0)
     form_key = models.CharField(max_length=64, null=True, blank=True, unique=True)  # one submit per form
     retry_of = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="retries")
+    retry_policy = models.JSONField(default=dict, blank=True)  # {times, on, wait_s, longest_s}, {} for none
+    retry_number = models.PositiveIntegerField(default=0)  # which further try Tidegate made of it, 0: none
+    not_before = models.DateTimeField(null=True, blank=True)
+    array = models.ForeignKey(JobArray, models.PROTECT, null=True, blank=True, related_name="jobs", db_index=False)
+    array_index = models.PositiveIntegerField(null=True, blank=True)
 
     key_workload = models.CharField(max_length=200)
     key_fingerprint = models.CharField(max_length=80, blank=True)
@@ -94,18 +100,34 @@ class Job(Holdable):
     flags = models.JSONField(default=list, blank=True)  # sentences shown as words beside the state
     demo = models.BooleanField(default=False)
     pinned = models.BooleanField(default=False)  # its run directory is kept
+    pruned_at = models.DateTimeField(null=True, blank=True)  # when its decisions and leases were let go
 
     class Meta:
         indexes = [
             models.Index(fields=["state", "-priority", "id"], name="jobs_by_state"),  # reader: snapshots.take
-            models.Index(fields=["-ended_at"], name="jobs_by_end", condition=Q(state="finished")),  # reader: queue page
+            models.Index(fields=["-ended_at", "-id"], name="jobs_ended", condition=Q(state="finished")),  # queue page
             models.Index(fields=["user", "-id"], name="jobs_by_user"),  # reader: own jobs
+            models.Index(fields=["outcome", "-id"], name="jobs_by_outcome"),  # reader: selectors.lists
+            models.Index(fields=["user", "outcome", "-id"], name="jobs_by_user_and_outcome"),  # the same
+            models.Index(fields=["-id", "name"], name="jobs_by_name"),  # the same: a stretch of ids is searched
+            models.Index(
+                fields=["ended_at"], name="jobs_to_prune", condition=Q(state="finished", pruned_at=None)
+            ),  # reader: services.retention
+            models.Index(
+                fields=["array", "state", "id"], name="jobs_by_array", condition=Q(array__isnull=False)
+            ),  # reader: conditions.out_of_sight, the array's page
+            models.Index(
+                fields=["user", "key_workload", "-ended_at"], name="jobs_by_group", condition=Q(state="finished")
+            ),  # reader: services.groups
         ]
         constraints = [
+            models.UniqueConstraint(
+                fields=["retry_of"], name="one_automatic_retry_per_job", condition=Q(retry_number__gt=0)
+            ),
             models.CheckConstraint(
                 condition=(Q(state="finished") & ~Q(outcome="")) | (~Q(state="finished") & Q(outcome="")),
                 name="only_a_finished_job_has_an_outcome",
-            )
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,59 +1,71 @@
-"""One prune: readings past their keep, run directories past days or GiB, decisions of jobs long ended."""
+"""One prune: what is past its keep goes, oldest first, in short steps; queued and running jobs are never touched."""
 
 from __future__ import annotations
 
-import shutil
-from datetime import timedelta
-from pathlib import Path
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
-from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from calibration import services as instrument
+from calibration import pruning
 from placement import snapshots
 from placement.domain.jobs import State
-from placement.models import DecisionRecord, Job
+from placement.models import AuditEntry, DecisionRecord, Job, Lease
+from placement.services import run_directories
 
-_GIB = 1 << 30
+JOBS_AT_ONCE = 200  # jobs whose history goes in one transaction
+SECONDS = 2.0  # the longest that one kind of thing takes; what is left goes with the next prune
 
 
-def prune() -> int:
-    """Delete what is past its keep on this node; pinned runs and runs that go on stay. Return things deleted."""
+def prune(seconds: float = SECONDS) -> int:
+    """Delete what is past its keep; pinned run directories stay. Return how many things went.
+
+    It can be stopped at any point and repeated: whatever is still past its keep goes with the next one.
+    """
     now = timezone.now()
     knobs, _ = snapshots.knobs_now()
-    gone = instrument.prune(now)
-    old = now - timedelta(days=knobs.keep_run_days)
-    gone += DecisionRecord.objects.filter(job__state=State.FINISHED, job__ended_at__lt=old).delete()[0]
-    return gone + _run_directories(old.timestamp(), int(knobs.keep_run_gib * _GIB))
-
-
-def _run_directories(oldest: float, most: int) -> int:
-    if not settings.RUNS.is_dir():
-        return 0
-    directories = sorted(
-        (d for d in settings.RUNS.iterdir() if d.is_dir()), key=lambda d: d.stat().st_mtime, reverse=True
-    )
-    keep = _kept_jobs({_job_id(d) for d in directories} - {None})
-    total = gone = 0
-    for directory in directories:
-        size = sum(f.stat().st_blocks * 512 for f in directory.rglob("*") if f.is_file() and not f.is_symlink())
-        total += size
-        job_id = _job_id(directory)
-        if job_id is None or job_id in keep:
-            continue
-        if total > most or directory.stat().st_mtime < oldest:
-            shutil.rmtree(directory, ignore_errors=True)
-            gone += 1
-    return gone
-
-
-def _kept_jobs(ids: set[int | None]) -> set[int]:
-    known = Job.objects.filter(pk__in=[i for i in ids if i is not None])
-    return set(known.exclude(state=State.FINISHED).values_list("pk", flat=True)) | set(
-        known.filter(pinned=True).values_list("pk", flat=True)
+    keep = {
+        1: knobs.keep_second_hours * 3600,
+        10: knobs.keep_ten_days * 86400,
+        300: knobs.keep_minutes_days * 86400,
+    }
+    audit = AuditEntry.objects.filter(at__lt=now - timedelta(days=knobs.keep_audit_days)).order_by("at")
+    sessions = Session.objects.filter(expire_date__lt=now).order_by("expire_date")
+    return (
+        pruning.points(now.timestamp(), keep, seconds)
+        + pruning.sediment(seconds)
+        + pruning.repeated(_histories(now - timedelta(days=knobs.keep_history_days)), seconds)
+        + pruning.repeated(_rows(audit), seconds)
+        + pruning.repeated(_rows(sessions), seconds)
+        + run_directories.prune(now.timestamp() - knobs.keep_run_days * 86400, knobs.keep_run_gib, seconds)
     )
 
 
-def _job_id(directory: Path) -> int | None:
-    head = directory.name.split("-")[0]
-    return int(head) if head.isdigit() else None
+def _histories(ended_before: datetime) -> Callable[[], int]:
+    """Return a step that lets go of the decisions and leases of jobs that ended long ago, and says so on their rows."""
+    due = Job.objects.filter(state=State.FINISHED, pruned_at=None, ended_at__lt=ended_before).order_by("ended_at")
+
+    def step() -> int:
+        ids = list(due.values_list("pk", flat=True)[:JOBS_AT_ONCE])
+        if ids:
+            with transaction.atomic():
+                DecisionRecord.objects.filter(job__in=ids).delete()
+                Lease.objects.filter(job__in=ids).exclude(released_at=None).delete()
+                ended = Job.objects.filter(pk__in=ids, state=State.FINISHED)
+                ended.update(decision={}, plan={}, members=[], pruned_at=timezone.now())
+        return len(ids)
+
+    return step
+
+
+def _rows(old: QuerySet[AuditEntry] | QuerySet[Session]) -> Callable[[], int]:
+    """Return a step that deletes the first of these rows."""
+
+    def step() -> int:
+        ids = list(old.values_list("pk", flat=True)[: pruning.AT_ONCE])
+        return old.model._default_manager.filter(pk__in=ids).delete()[0] if ids else 0
+
+    return step

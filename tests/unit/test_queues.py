@@ -31,7 +31,7 @@ def test_a_folder_that_is_not_absolute_is_refused(url: str) -> None:
     [
         ("placement.tasks.tick", "node.one"),
         ("placement.tasks.wake", "node.one"),
-        ("placement.tasks.prune", "node.one"),
+        ("placement.tasks.prune", "start.one"),
         ("placement.tasks.start", "start.one"),
     ],
 )
