@@ -111,6 +111,15 @@ class Knobs:
     default_duration_seconds: float = _knob(3600.0, "s", "an unknown run is expected to last", 1)
     overdue_share: float = _knob(0.2, "of the prediction", "what an overdue run still takes", 0, 10)
     endless_factor: float = _knob(2.0, "x prediction", "past this a run has no end", 1, 100)
+    quota_jobs: int = _knob(0, "jobs", "a person may run at once, 0: any number; People sets it for one person")
+    quota_vram_mib: int = _knob(0, "MiB", "device memory that one person's jobs may hold at once, 0: any")
+    quota_ram_mib: int = _knob(0, "MiB", "RAM that one person's jobs may hold at once, 0: any")
+    fast_failures: int = _knob(
+        3, "runs", "so many fast failures in a row hold the rest of their group, 0: never", 0, 100
+    )
+    fast_failure_seconds: float = _knob(
+        10.0, "s", "a run that fails within this time of its start failed fast", 0, 3600
+    )
     cycle_seconds: float = _knob(0.8, "s", "a tick runs a cycle unasked so long after the last", 0.05, 60)
     redispatch_seconds: float = _knob(2.0, "s", "an admitted job without a runner is sent again", 0.2)
     drain_drop_mib: int = _knob(64, "MiB", "memory drains until it falls by less between readings")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from placement.models.array import JobArray
 from placement.models.audit import AuditEntry, KnobOverride
+from placement.models.conditions import Dependency, GroupHold
 from placement.models.cycle import Cycle
 from placement.models.decision import DecisionRecord
 from placement.models.job import Job
@@ -15,9 +17,12 @@ __all__ = [
     "AuditEntry",
     "Cycle",
     "DecisionRecord",
+    "Dependency",
     "Device",
+    "GroupHold",
     "IrrelevantArgument",
     "Job",
+    "JobArray",
     "KnobOverride",
     "Lease",
     "LoginAttempt",

@@ -23,6 +23,9 @@ class Member(models.Model):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="member")
     role = models.CharField(max_length=10, choices=roles, default=Role.SUBMITTER.value)
     account = models.CharField(max_length=64, blank=True)
+    quota_jobs = models.PositiveIntegerField(null=True, blank=True)  # running at once; null: the knob's, 0: no limit
+    quota_vram = models.BigIntegerField(null=True, blank=True)  # bytes held at once; the same
+    quota_ram = models.BigIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
         return f"{self.user} ({self.role})"

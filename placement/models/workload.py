@@ -25,6 +25,7 @@ class Workload(models.Model):
     time_limit_s = models.FloatField(null=True, blank=True)
     hint_ram = models.BigIntegerField(null=True, blank=True)
     hint_vram = models.BigIntegerField(null=True, blank=True)
+    retry_policy = models.JSONField(default=dict, blank=True)  # as in Job
     shape_varies = models.BooleanField(default=False)
     demo = models.BooleanField(default=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")

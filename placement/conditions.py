@@ -1,0 +1,89 @@
+"""Read what waiting jobs wait for: one query per table and snapshot, none per job."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Exists, OuterRef, Q
+
+from placement.domain.arrays import LOOKED_AT, looked_at
+from placement.domain.conditions import After, Conditions, Quota, Tie
+from placement.domain.jobs import Outcome, State
+from placement.domain.knobs import MIB, Knobs
+from placement.models import Dependency, Job, JobArray
+
+
+@dataclass
+class Facts:
+    """Ties by job, limits by array, quotas by user: what one snapshot knows of conditions."""
+
+    ties: dict[int, tuple[Tie, ...]] = field(default_factory=dict)
+    limits: dict[int, int | None] = field(default_factory=dict)
+    knobs: Knobs = field(default_factory=Knobs)
+    _quotas: dict[int, Quota | None] = field(default_factory=dict)
+
+    def quota(self, user: Any) -> Quota | None:
+        """Return a user's quota, asked once per user."""
+        if user.pk not in self._quotas:
+            self._quotas[user.pk] = quota_of(user, self.knobs)
+        return self._quotas[user.pk]
+
+    def of(self, job: Job) -> Conditions | None:
+        """Return what a queued job waits for, None where it is room alone."""
+        ties, quota = self.ties.get(job.pk, ()), self.quota(job.user)
+        if not ties and quota is None and job.not_before is None and job.array_id is None:
+            return None
+        return Conditions(
+            after=ties,
+            not_before=None if job.not_before is None else job.not_before.timestamp(),
+            array=job.array_id or 0,
+            array_limit=self.limits.get(job.array_id) if job.array_id else None,
+            quota=quota,
+        )
+
+
+def facts(jobs: Iterable[Job], knobs: Knobs) -> Facts:
+    """Return the facts about these queued jobs."""
+    arrays = {job.array_id for job in jobs if job.array_id}
+    limits = dict(JobArray.objects.filter(pk__in=arrays).values_list("pk", "limit")) if arrays else {}
+    return Facts(ties(), limits, knobs)
+
+
+def ties() -> dict[int, tuple[Tie, ...]]:
+    """Return what queued jobs wait for that is not met yet, by job."""
+    found: defaultdict[int, list[Tie]] = defaultdict(list)
+    rows = Dependency.objects.filter(job__state=State.QUEUED).order_by("job_id", "on_id")
+    for job, on, when, state, outcome in rows.values_list("job_id", "on_id", "when", "on__state", "on__outcome"):
+        tie = Tie(on, After(when), State(state), Outcome(outcome) if outcome else None)
+        if not tie.met:
+            found[job].append(tie)
+    return {job: tuple(open_) for job, open_ in found.items()}
+
+
+def quota_of(user: Any, knobs: Knobs) -> Quota | None:
+    """Return what a user's jobs may hold together: their own figures over the knobs'; None where nothing is limited."""
+    try:
+        member = user.member
+    except ObjectDoesNotExist:
+        member = None
+    own = (None, None, None) if member is None else (member.quota_jobs, member.quota_vram, member.quota_ram)
+    usual = (knobs.quota_jobs, knobs.quota_vram_mib * MIB, knobs.quota_ram_mib * MIB)
+    jobs, vram, ram = ((usual[i] if own[i] is None else own[i]) or None for i in range(3))
+    return None if jobs is vram is ram is None else Quota(user.get_username(), jobs, vram, ram)
+
+
+def out_of_sight() -> Q | None:
+    """Return which queued jobs no cycle has to look at: waiting members of large arrays behind the first ones."""
+    waiting = Job.objects.filter(array=OuterRef("pk"), state=State.QUEUED)
+    hidden: Q | None = None
+    for array in JobArray.objects.filter(Exists(waiting), size__gt=LOOKED_AT):
+        members = Job.objects.filter(array=array, state=State.QUEUED).order_by("id").values_list("pk", flat=True)
+        free, held = members.filter(held_by=""), members.exclude(held_by="")
+        seen = [*free[: looked_at(array.limit)], *held[:LOOKED_AT]]
+        behind = Q(array=array) & ~Q(pk__in=seen)
+        hidden = behind if hidden is None else hidden | behind
+    return hidden

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class JobArray(models.Model):
+    """One submission that made ``size`` jobs, alike but for their index; ``limit`` of them run at once (null: any)."""
+
+    name = models.CharField(max_length=200)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    size = models.PositiveIntegerField()
+    limit = models.PositiveIntegerField(null=True, blank=True)
+    made_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["size"], name="arrays_by_size")]  # reader: conditions.out_of_sight
+
+    def __str__(self) -> str:
+        return f"array {self.pk} {self.name}"
