@@ -11,6 +11,7 @@ from placement.models import Cycle, Device, Job, Node
 from placement.selectors import devices, rows, wording
 from placement.selectors.rows import FinishedRow, RunningRow, WaitingRow
 from placement.selectors.tanks import Tank
+from placement.selectors.waiting_rows import Lines
 
 FINISHED_SHOWN = 20
 WAITING_SHOWN = 200
@@ -54,12 +55,12 @@ def page(*, sees_commands: bool, notice: str = "") -> QueuePage:
     """Return the queue; operators see command names of outsiders. ``notice`` says whose account jobs run as."""
     active = devices.active_jobs()
     names = dict(Device.objects.values_list("uuid", "name"))
-    queued = Job.objects.filter(state=State.QUEUED).select_related("user").defer("environment", "members")
-    waiting = tuple(rows.waiting(j) for j in queued.order_by("-priority", "id")[:WAITING_SHOWN])
+    queued = Job.objects.filter(state=State.QUEUED).order_by("-priority", "id")
+    waiting = tuple(_lines.of(queued[:WAITING_SHOWN]))
     ended = (
         Job.objects.filter(state=State.FINISHED)
         .select_related("user")
-        .defer("environment", "members", "decision", "estimate")
+        .only(*rows.ENDED)
         .order_by("-ended_at", "-id")[:FINISHED_SHOWN]
     )
     starts = [w.plan.at for w in waiting if w.plan and w.plan.at]
@@ -74,6 +75,9 @@ def page(*, sees_commands: bool, notice: str = "") -> QueuePage:
         next_start=min(starts) if starts else None,
         held=any(b.tone == "hold" for b in shown),
     )
+
+
+_lines = Lines(rows.waiting)
 
 
 def banners(notice: str = "") -> tuple[Banner, ...]:

@@ -73,9 +73,13 @@ class FinishedRow:
     took: str
 
 
+ENDED = ("name", "user__username", "outcome", "sentence", "ended_at", "duration_s")
+"""The columns that the line of a finished job is made of."""
+
+
 def waiting(job: Job) -> WaitingRow:
     """Return the line of a queued job."""
-    seen = verdict.of(job.decision, job.decided_at)
+    seen = verdict.brief(job.decision, job.decided_at)
     basis = str(mapping(job.estimate).get("basis") or "")
     return WaitingRow(
         id=job.pk,
@@ -87,10 +91,10 @@ def waiting(job: Job) -> WaitingRow:
         reason=job.headline or "Waits for the next decision.",
         code=job.code,
         since=job.submitted_at,
-        shortfall=seen.shortfall if seen else "",
-        filled=seen.filled if seen else None,
+        shortfall=seen.shortfall,
+        filled=seen.filled,
         tone=tanks.tone(job.pk),
-        plan=seen.plan if seen else None,
+        plan=seen.plan,
         held=wording.held(job.held_by, job.held_until, job.held_why) if job.held_by else "",
         priority=job.priority,
     )

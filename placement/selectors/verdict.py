@@ -101,6 +101,22 @@ def of(decision: Any, decided_at: datetime | None = None) -> Verdict | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What one line says of a decision: what the leading place lacks, and the predicted start."""
+
+    shortfall: str
+    filled: float | None  # percent of the need that the best place has room for
+    plan: Plan | None
+
+
+def brief(decision: Any, decided_at: datetime | None) -> Brief:
+    """Return the line's part of a stored decision, empty where there is none."""
+    body = mapping(decision)
+    shortfall, filled = _shortfall(listing(body.get("candidates")))
+    return Brief(shortfall, filled, _plan(body.get("planned"), decided_at))
+
+
 def settled(seen: Verdict | None) -> Verdict | None:
     """Return the verdict without the words of what passed, to compare two of them."""
     if seen is None:

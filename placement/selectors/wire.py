@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.core.serializers.json import DjangoJSONEncoder
 from django.utils import timezone
 
 from calibration import clock
@@ -13,26 +14,26 @@ from calibration.domain.resources import MIB, total
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement.domain.jobs import State
-from placement.models import Cycle, Job, Role
-from placement.selectors import access, devices
+from placement.models import Cycle, Job
+from placement.selectors import devices
+from placement.selectors.waiting_rows import Lines
 from placement.selectors.wording import mapping, whole
 
 KINDS = ("vram", "ram")
 
 
-def queue(user: AbstractBaseUser) -> dict[str, Any]:
-    """Return pools, running and queued jobs with every reason, and the sums per kind of memory."""
+def queue(*, sees_commands: bool) -> str:
+    """Return, as JSON, pools, running and queued jobs with every reason, and the sums per kind of memory."""
     active = devices.active_jobs()
-    waiting = Job.objects.filter(state=State.QUEUED).select_related("user").defer("environment")
+    waiting = Job.objects.filter(state=State.QUEUED).order_by("-priority", "id")
     pools = list(PoolNow.objects.order_by("node", "pool"))
     at = clock.now()
     cycle = Cycle.objects.filter(pk=1).first()
-    return {
+    told = {
         "at": timezone.now(),
         "held": _hold(cycle) if cycle else None,
-        "pools": [_pool(p, at, access.at_least(user, Role.OPERATOR)) for p in pools],
+        "pools": [_pool(p, at, sees_commands) for p in pools],
         "running": [_running(job) for job in active],
-        "queued": [_queued(job) for job in waiting.order_by("-priority", "id")],
         "measured_free_mb": {k: mib(total(p.free for p in pools if p.kind == k)) for k in KINDS},
         "pending_reservation_mb": {k: mib(_growth(active, k)) for k in KINDS},
         "attribution": {
@@ -40,6 +41,11 @@ def queue(user: AbstractBaseUser) -> dict[str, Any]:
             "resources": {k: _attribution([p for p in pools if p.kind == k], active) for k in KINDS},
         },
     }
+    return f'{_json(told)[:-1]}, "queued": [{", ".join(_lines.of(waiting))}]}}'
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, cls=DjangoJSONEncoder)
 
 
 def mib(amount: int | None) -> int | None:
@@ -89,9 +95,9 @@ def _running(job: Job) -> dict[str, Any]:
     }
 
 
-def _queued(job: Job) -> dict[str, Any]:
+def _queued(job: Job) -> str:
     decision = {**job.decision, "since": job.decided_at} if job.decision else None
-    return {
+    told = {
         **_common(job),
         "priority": job.priority,
         "submitted_at": job.submitted_at,
@@ -101,6 +107,10 @@ def _queued(job: Job) -> dict[str, Any]:
         "decision": decision,
         "held": _hold(job),
     }
+    return _json(told)
+
+
+_lines = Lines(_queued)
 
 
 def _common(job: Job) -> dict[str, Any]:

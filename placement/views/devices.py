@@ -18,17 +18,16 @@ from placement import charts
 from placement.domain.errors import Refused
 from placement.forms.declarations import DeviceForm, HoldForm, NodeForm
 from placement.models import Device, Job, Node, Role
-from placement.selectors import access, devices
+from placement.selectors import access, devices, kept
 from placement.selectors.queue import digest
 from placement.selectors.tanks import Tank
 from placement.services import nodes
 from placement.views import wake
 from placement.views.door import done, door
-from placement.views.shared import Shared
 
 KINDS = ("node", "device")
 
-_polled: Shared[tuple[Tank, ...]] = Shared()
+_kept: kept.Kept[tuple[Tank, ...]] = kept.Kept()
 
 
 @door()
@@ -50,7 +49,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def table(request: HttpRequest) -> HttpResponse:
     """Return the live figures below the charts, 204 when the page shows them already."""
     operates = access.at_least(request.user, Role.OPERATOR)
-    tanks = _polled.get(operates, lambda: devices.all_tanks(sees_commands=operates))
+    tanks = _kept.get(operates, lambda: devices.all_tanks(sees_commands=operates), anyhow=kept.POLLED)
     version = digest(tanks)
     if request.GET.get("v") == version:
         return HttpResponse(status=204)

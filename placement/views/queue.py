@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 
 from placement.models import Role
-from placement.selectors import access, queue
+from placement.selectors import access, kept, queue
 from placement.services import accounts, nodes
 from placement.views import wake
 from placement.views.door import done, door
-from placement.views.shared import Shared
 
-_polled: Shared[tuple[queue.QueuePage, str]] = Shared()
+
+@dataclass
+class Shown:
+    """One reading of the queue, and its live part as each viewer sees it: who may submit, whose jobs are "yours"."""
+
+    page: queue.QueuePage
+    version: str
+    live: dict[tuple[bool, str], str] = field(default_factory=dict)
+
+
+_kept: kept.Kept[Shown] = kept.Kept()
 
 
 @door()
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the queue."""
-    return render(request, "placement/queue.html", _context(request, _read(_operates(request))))
+    """Show the queue with all that is committed."""
+    shown = _shown(request)
+    context = {"page": shown.page, "live": _live(request, shown), "operator": _operates(request)}
+    return render(request, "placement/queue.html", context)
 
 
 @door()
 def fragment(request: HttpRequest) -> HttpResponse:
     """Return the live part, or 204 when the page shows it already."""
-    operates = _operates(request)
-    shown = _polled.get(operates, lambda: _read(operates))
-    if request.GET.get("v") == shown[1]:
+    shown = _shown(request, anyhow=kept.POLLED)
+    if request.GET.get("v") == shown.version:
         return HttpResponse(status=204)
-    return render(request, "placement/_queue.html", _context(request, shown))
+    return HttpResponse(_live(request, shown))
 
 
 @door(Role.OPERATOR, ("POST",))
@@ -58,15 +71,20 @@ def _operates(request: HttpRequest) -> bool:
     return access.at_least(request.user, Role.OPERATOR)
 
 
-def _read(operates: bool) -> tuple[queue.QueuePage, str]:
-    page = queue.page(sees_commands=operates, notice=accounts.trust_notice())
-    return page, page.version
+def _shown(request: HttpRequest, anyhow: float = 0.0) -> Shown:
+    operates = _operates(request)
+
+    def read() -> Shown:
+        page = queue.page(sees_commands=operates, notice=accounts.trust_notice())
+        return Shown(page, page.version)
+
+    return _kept.get(operates, read, anyhow=anyhow)
 
 
-def _context(request: HttpRequest, shown: tuple[queue.QueuePage, str]) -> dict[str, object]:
-    return {
-        "page": shown[0],
-        "version": shown[1],
-        "operator": _operates(request),
-        "submitter": access.at_least(request.user, Role.SUBMITTER),
-    }
+def _live(request: HttpRequest, shown: Shown) -> str:
+    submits = access.at_least(request.user, Role.SUBMITTER)
+    viewer = (submits, request.user.get_username())
+    if viewer not in shown.live:
+        context = {"page": shown.page, "version": shown.version, "submitter": submits}
+        shown.live[viewer] = render_to_string("placement/_queue.html", context, request)
+    return shown.live[viewer]

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from calibration.models import Sediment
 from placement.models import Cycle, Device, Job, Node, Role
-from placement.views import shared
+from placement.selectors import kept
 from tests.integration.rows import GIB, UUIDS, a_finished, a_job, a_machine, a_pool, a_running, a_user
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture
 def ada(client: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(shared, "FRESH_FOR", 0.0)  # each poll reads what the test has just written
+    monkeypatch.setattr(kept, "POLLED", 0.0)  # each poll reads what the test has just written
     user = a_user("ada", Role.ADMIN)
     client.force_login(user)
     return user
@@ -438,8 +438,8 @@ def test_hostile_text_runs_nowhere(client, ada, tmp_path):
 
 def test_many_viewers_share_one_reading(client, ada, monkeypatch, django_assert_max_num_queries):
     a_machine()
-    monkeypatch.setattr(shared, "FRESH_FOR", 60.0)
-    version = client.get("/fragments/queue?v=x").context["version"]
+    monkeypatch.setattr(kept, "POLLED", 60.0)
+    version = re.findall(r"queue\?v=(\w+)", client.get("/fragments/queue?v=x").content.decode())[0]
     with django_assert_max_num_queries(4):  # session, user, role
         assert client.get(f"/fragments/queue?v={version}").status_code == 204
 

@@ -1,0 +1,58 @@
+"""What is shown of waiting jobs, kept per job while its row stands: an unchanged one costs a dictionary lookup."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from django.db.models import QuerySet
+
+from placement.models import Job
+
+T = TypeVar("T")
+
+WATCHED = (
+    "pk", "name", "user__username", "workers", "priority", "submitted_at", "headline", "code", "decided_at",
+    "held_by", "held_at", "held_until", "held_why",
+)  # fmt: skip
+"""Columns of which a change makes a line anew; a decision and its estimate change together with ``decided_at``."""
+_DECIDED = ("decision", "estimate")
+_LIMIT = 4000
+_AT_ONCE = 500  # rows of one query by number
+
+
+class Lines(Generic[T]):
+    """One line per waiting job, made from its row by ``make``, which may read what is watched and nothing else."""
+
+    def __init__(self, make: Callable[[Job], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._kept: dict[Hashable, T] = {}
+
+    def of(self, queue: QuerySet[Job]) -> list[T]:
+        """Return the lines in the order of the query."""
+        rows = list(queue.values_list(*WATCHED))
+        with self._lock:
+            kept = self._kept
+            made = self._made([row[0] for row in rows if row not in kept])
+            fresh: dict[Hashable, T] = {}
+            lines = []
+            for row in rows:
+                line = kept[row] if row in kept else made.get(row[0])
+                if line is None:
+                    continue  # removed between the two queries
+                lines.append(line)
+                if row[WATCHED.index("decided_at")] is not None and len(fresh) < _LIMIT:
+                    fresh[row] = line
+            # What is not in this queue has started, ended or changed; a part of a queue forgets the rest of it.
+            self._kept = fresh
+            return lines
+
+    def _made(self, wanted: list[int]) -> dict[int, T]:
+        found: dict[int, T] = {}
+        for first in range(0, len(wanted), _AT_ONCE):
+            some = Job.objects.filter(pk__in=wanted[first : first + _AT_ONCE]).select_related("user")
+            for job in some.only(*(w.replace("pk", "id") for w in WATCHED), *_DECIDED):
+                found[job.pk] = self._make(job)
+        return found
