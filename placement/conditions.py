@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from placement.domain.arrays import LOOKED_AT, looked_at
 from placement.domain.conditions import After, Conditions, Quota, Tie
@@ -76,8 +76,13 @@ def quota_of(user: Any, knobs: Knobs) -> Quota | None:
     return None if jobs is vram is ram is None else Quota(user.get_username(), jobs, vram, ram)
 
 
-def out_of_sight() -> Q | None:
-    """Return which queued jobs no cycle has to look at: waiting members of large arrays behind the first ones."""
+def in_sight() -> QuerySet[Job]:
+    """Return the queued jobs that a cycle looks at: all but the members of large arrays behind the first ones."""
+    queued, hidden = Job.objects.filter(state=State.QUEUED), _behind()
+    return queued if hidden is None else queued.exclude(hidden)
+
+
+def _behind() -> Q | None:
     waiting = Job.objects.filter(array=OuterRef("pk"), state=State.QUEUED)
     hidden: Q | None = None
     for array in JobArray.objects.filter(Exists(waiting), size__gt=LOOKED_AT):

@@ -17,8 +17,9 @@ from calibration.domain.errors import BadKnob
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.samples import RAM, PoolState
 from calibration.models import PoolNow
-from placement import estimates
-from placement.domain.jobs import ACTIVE, State
+from placement import conditions, estimates
+from placement.domain.conditions import Conditions
+from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import KnobError, Knobs
 from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.snapshot import Charge, Device, Hold, KeptPlan, Node, Pool, Running, Snapshot, Waiting
@@ -79,10 +80,10 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_waiting: bo
     running = tuple(running_of(job, at, version) for job in active)
     waiting: tuple[Waiting, ...] = ()
     if not without_waiting:
-        queued = Job.objects.filter(state=State.QUEUED).select_related("user", "user__member", "workload")
+        queued = conditions.in_sight().select_related("user", "user__member", "workload").order_by("-priority", "id")
+        facts = conditions.facts(queued, knobs)
         waiting = tuple(
-            waiting_of(job, at, wall, epoch, version, instrument, no_account(job.user))
-            for job in queued.order_by("-priority", "id")
+            waiting_of(job, at, wall, epoch, version, instrument, no_account(job.user), facts.of(job)) for job in queued
         )
     return Snapshot(
         at=at,
@@ -241,11 +242,19 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
         finishing=bool(job.leader_exit),
         arrival=job.pk,
         priority=job.priority,
+        array=job.array_id or 0,
     )
 
 
 def waiting_of(
-    job: Job, at: float, wall: float, epoch: str, version: int, knobs: InstrumentKnobs, no_account: str = ""
+    job: Job,
+    at: float,
+    wall: float,
+    epoch: str,
+    version: int,
+    knobs: InstrumentKnobs,
+    no_account: str = "",
+    waits_for: Conditions | None = None,
 ) -> Waiting:
     """Return a queued (or not yet stored) job as the gate sees it."""
     submitted = job.submitted_at or datetime.fromtimestamp(wall).astimezone()
@@ -272,4 +281,5 @@ def waiting_of(
         learned=estimates.learned_duration(job, version),
         plan=kept,
         attempt=job.attempt,
+        conditions=waits_for,
     )

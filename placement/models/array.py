@@ -14,7 +14,7 @@ class JobArray(models.Model):
     made_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        indexes = [models.Index(fields=["size"], name="arrays_by_size")]  # reader: conditions.out_of_sight
+        indexes = [models.Index(fields=["size"], name="arrays_by_size")]  # reader: conditions.in_sight
 
     def __str__(self) -> str:
         return f"array {self.pk} {self.name}"

@@ -115,7 +115,7 @@ class Job(Holdable):
             ),  # reader: services.retention
             models.Index(
                 fields=["array", "state", "id"], name="jobs_by_array", condition=Q(array__isnull=False)
-            ),  # reader: conditions.out_of_sight, the array's page
+            ),  # reader: conditions.in_sight, the array's page
             models.Index(
                 fields=["user", "key_workload", "-ended_at"], name="jobs_by_group", condition=Q(state="finished")
             ),  # reader: services.groups
