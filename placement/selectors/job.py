@@ -13,13 +13,14 @@ from calibration.domain.samples import RAM
 from calibration.models import Sediment
 from placement.domain.jobs import State
 from placement.models import Device, Job
-from placement.selectors import access, ladder, rows, tanks, verdict, wording
+from placement.selectors import access, ladder, pruned, rows, tanks, verdict, wording
 from placement.selectors.ladder import Ladder
 from placement.selectors.queue import digest
 from placement.selectors.verdict import Verdict
 from placement.selectors.wording import listing, mapping, whole
 
 HISTORY_SHOWN = 50
+REPEATS_SHOWN = 50
 LEARNED = {
     "need": "the need of the next run",
     "lower_bound": "a lower bound, where it used more than was known",
@@ -86,6 +87,7 @@ class JobPage:
     evidence: tuple[tuple[str, str], ...]
     leftovers: tuple[str, ...]
     lineage: tuple[tuple[str, int], ...]
+    pruned: str
     attempt: int
     exit: str
     took: str
@@ -166,6 +168,7 @@ def page(user: AbstractBaseUser, job: Job) -> JobPage:
         evidence=_evidence(job.evidence),
         leftovers=tuple(_process(p) for p in listing(job.leftovers)),
         lineage=_lineage(job),
+        pruned=pruned.history(job),
         attempt=job.attempt,
         exit=_exit(job),
         took=wording.span(job.duration_s),
@@ -280,7 +283,8 @@ def _process(raw: Any) -> str:
 
 def _lineage(job: Job) -> tuple[tuple[str, int], ...]:
     before = [("repeats", job.retry_of_id)] if job.retry_of_id else []
-    return (*before, *(("repeated as", pk) for pk in job.retries.order_by("pk").values_list("pk", flat=True)))
+    newest = sorted(job.retries.order_by("-pk").values_list("pk", flat=True)[:REPEATS_SHOWN])
+    return (*before, *(("repeated as", pk) for pk in newest))
 
 
 def _exit(job: Job) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
+from django.db import models
+from django.db.models import QuerySet
 
 from placement.models import AuditEntry, Job, Role
 from placement.selectors import rows, wording
@@ -15,6 +17,13 @@ from placement.selectors.access import role_of
 from placement.selectors.rows import FinishedRow
 
 PAGE = 50
+SEARCHED = 50_000  # numbers that one search by name looks through
+SHOWN = (
+    "name", "user__username", "state", "outcome", "sentence", "headline", "basis", "estimate",
+    "submitted_at", "ended_at", "duration_s",
+)  # fmt: skip
+Row = TypeVar("Row")
+Model = TypeVar("Model", bound=models.Model)
 STATE_WORDS = {"queued": "waiting", "admitted": "starting", "running": "running"}
 
 
@@ -29,11 +38,16 @@ class JobLine:
 
 
 @dataclass(frozen=True, slots=True)
-class JobList:
-    """One page of jobs, newest first; ``after`` is the key to go on from, None at the end."""
+class Page(Generic[Row]):
+    """One page of rows, newest first. ``older`` and ``newer`` are the keys to go on from, None where there is no more.
 
-    lines: tuple[JobLine, ...]
-    after: int | None
+    ``searched`` are the first and the last number among which was looked for a text: not all at once.
+    """
+
+    lines: tuple[Row, ...]
+    older: int | None
+    newer: int | None
+    searched: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +62,55 @@ class PersonLine:
     last_login: datetime | None
 
 
-def jobs(user: AbstractBaseUser, *, mine: bool, before: int | None, text: str = "", outcome: str = "") -> JobList:
-    """Return the jobs below this key, those of the user alone when ``mine``."""
-    found = Job.objects.select_related("user").defer("environment", "members", "decision").order_by("-id")
+def jobs(
+    user: AbstractBaseUser,
+    *,
+    mine: bool,
+    before: int | None,
+    after: int | None = None,
+    text: str = "",
+    outcome: str = "",
+) -> Page[JobLine]:
+    """Return the jobs below (or above) this key, those of the user alone when ``mine``."""
+    found = Job.objects.all()
     if mine:
         found = found.filter(user_id=user.pk)
-    if before is not None:
-        found = found.filter(pk__lt=before)
+    if outcome in STATE_WORDS:
+        found = found.filter(state=outcome)
+    elif outcome:
+        found = found.filter(outcome=outcome) if outcome in wording.OUTCOMES else found.none()
     if text:
-        found = found.filter(name__icontains=text[:100])
-    if outcome:
-        found = found.filter(outcome=outcome) if outcome in wording.OUTCOMES else found.filter(state=outcome)
-    page = list(found[: PAGE + 1])
-    return JobList(tuple(_line(job) for job in page[:PAGE]), page[PAGE - 1].pk if len(page) > PAGE else None)
+        return _search(found, text, before)
+    page = _page(found.select_related("user").only(*SHOWN), before, after)
+    return Page(tuple(_line(job) for job in page.lines), page.older, page.newer)
+
+
+def _search(found: QuerySet[Job], text: str, before: int | None) -> Page[JobLine]:
+    """Look through a stretch of numbers: a name can stand anywhere, and no index finds a part of it."""
+    newest = Job.objects.order_by("-id").values_list("pk", flat=True).first() or 0
+    top = newest if before is None else min(before - 1, newest)
+    bottom = max(1, top - SEARCHED + 1)
+    named = found.filter(pk__gte=bottom, pk__lte=top, name__icontains=text[:100]).order_by("-id")
+    ids = list(named.values_list("pk", flat=True)[: PAGE + 1])
+    shown = Job.objects.filter(pk__in=ids[:PAGE]).select_related("user").only(*SHOWN).order_by("-id")
+    full = len(ids) > PAGE
+    older = ids[PAGE - 1] if full else bottom if bottom > 1 else None
+    looked = (ids[PAGE - 1] if full else bottom, top)
+    return Page(tuple(_line(job) for job in shown), older, None, looked if top else None)
+
+
+def _page(found: QuerySet[Model], before: int | None, after: int | None) -> Page[Model]:
+    """Return the rows next to a key. What is newer than the first page's worth is the first page."""
+    if after is not None:
+        above = list(found.filter(pk__gt=after).order_by("id")[: PAGE + 1])[::-1]
+        if len(above) > PAGE:
+            above = above[1:]
+            return Page(tuple(above), above[-1].pk, above[0].pk)
+        before = None
+    below = found if before is None else found.filter(pk__lt=before)
+    rows = list(below.order_by("-id")[: PAGE + 1])
+    newer = None if before is None else rows[0].pk if rows else max(0, before - 1)
+    return Page(tuple(rows[:PAGE]), rows[PAGE - 1].pk if len(rows) > PAGE else None, newer)
 
 
 def _line(job: Job) -> JobLine:
@@ -75,11 +125,9 @@ def _line(job: Job) -> JobLine:
     return JobLine(line, wording.rung(basis), wording.rung_class(basis) if basis else "", job.submitted_at)
 
 
-def audit(before: int | None) -> tuple[list[AuditEntry], int | None]:
-    """Return audit entries below this key, newest first, and the key to go on from."""
-    found = AuditEntry.objects.order_by("-id")
-    page = list((found.filter(pk__lt=before) if before is not None else found)[: PAGE + 1])
-    return page[:PAGE], page[PAGE - 1].pk if len(page) > PAGE else None
+def audit(before: int | None, after: int | None = None) -> Page[AuditEntry]:
+    """Return audit entries below (or above) this key, newest first."""
+    return _page(AuditEntry.objects.all(), before, after)
 
 
 def people() -> tuple[PersonLine, ...]:

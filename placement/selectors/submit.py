@@ -10,6 +10,7 @@ from placement.domain.submission import looks_like_gpu
 from placement.models import Device, Job, Node, Workload
 
 DIRECTORIES_SHOWN = 8
+RECENT = 200  # jobs of a user that are looked at for what they used last
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ def choices(user: AbstractBaseUser) -> Choices:
     devices = Device.objects.filter(retired=False).select_related("node").order_by("node__name", "index")
     nodes = list(Node.objects.order_by("name").values_list("name", flat=True))
     many = len(nodes) > 1
-    recent = Job.objects.filter(user_id=user.pk).order_by("-id").values_list("cwd", flat=True)[:200]
+    recent = Job.objects.filter(user_id=user.pk).order_by("-id").values_list("cwd", flat=True)[:RECENT]
     return Choices(
         workloads=tuple(
             (w.name, f"{w.name}: {w.summary}" if w.summary else w.name) for w in Workload.objects.order_by("name")
@@ -48,15 +49,17 @@ def preselect(user: AbstractBaseUser, command: str, workload_name: str) -> tuple
     if not Device.objects.filter(retired=False).exists():
         return "none", "no device is declared"
     if workload_name:
-        last = Job.objects.filter(workload__name=workload_name).order_by("-id").values_list("gpu", flat=True)
+        found = workload(workload_name)
+        if found is None:
+            return "none", ""
+        last = Job.objects.filter(workload_id=found.pk).order_by("-id").values_list("gpu", flat=True)
         if used := last.first():
             return used, f"{workload_name} used {'a' if used == 'one' else 'no'} device last time"
-        found = workload(workload_name)
-        return (found.gpu, f"so {workload_name} says") if found else ("none", "")
+        return found.gpu, f"so {workload_name} says"
     if not command.strip():
         return "none", ""
-    last = Job.objects.filter(user_id=user.pk, command=command).order_by("-id").values_list("gpu", flat=True)
-    if used := last.first():
+    recent = Job.objects.filter(user_id=user.pk).order_by("-id").values_list("command", "gpu")[:RECENT]
+    if used := next((gpu for typed, gpu in recent if typed == command), ""):
         return used, f"this command used {'a' if used == 'one' else 'no'} device last time"
     if looks_like_gpu(command):
         return "one", "python, torch, CUDA or a model server is in the command"

@@ -23,7 +23,7 @@ _OVER = (Phase.EXITED, Phase.LOST, Phase.NEW)
 def unfinished() -> QuerySet[Job]:
     """Return every job that waits or runs, the waiting ones first so that none of them takes freed room."""
     waits = Case(When(state=State.QUEUED, then=0), default=1)
-    return Job.objects.exclude(state=State.FINISHED).order_by(waits, "pk")
+    return Job.objects.filter(state__in=[s.value for s in State if s is not State.FINISHED]).order_by(waits, "pk")
 
 
 def stop(user: Any, jobs: QuerySet[Job], *, wait_s: float, say: Callable[[str], None]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -17,20 +18,32 @@ def jobs(request: HttpRequest) -> HttpResponse:
     mine = request.GET.get("whose", "all") == "mine"
     text = request.GET.get("q", "").strip().replace("\0", "")
     outcome = request.GET.get("outcome", "")
-    found = lists.jobs(request.user, mine=mine, before=before(request), text=text, outcome=outcome)
-    kept = {"whose": "mine" if mine else "all", "q": text, "outcome": outcome}
+    before, after = keys(request)
+    found = lists.jobs(request.user, mine=mine, before=before, after=after, text=text, outcome=outcome)
     context = {
         "found": found,
         "mine": mine,
         "q": text,
         "outcome": outcome,
         "outcomes": [*lists.STATE_WORDS.items(), *wording.OUTCOMES.items()],
-        "older": f"?{urlencode({**kept, 'before': found.after})}" if found.after else "",
+        **links(found, {"whose": "mine" if mine else "all", "q": text, "outcome": outcome}),
     }
     return render(request, "placement/jobs.html", context)
 
 
-def before(request: HttpRequest) -> int | None:
-    """Return the key to go on from; one that is no number is no key."""
-    text = request.GET.get("before", "")
+def keys(request: HttpRequest) -> tuple[int | None, int | None]:
+    """Return the keys below and above which to go on; what is no number is no key."""
+    below, above = (_number(request.GET.get(name, "")) for name in ("before", "after"))
+    return below, above if below is None else None
+
+
+def links(page: lists.Page[Any], kept: dict[str, str]) -> dict[str, str]:
+    """Return the addresses of the next pages, "" where there is none; ``kept`` are the filters that go along."""
+    return {
+        "older": f"?{urlencode({**kept, 'before': page.older})}" if page.older is not None else "",
+        "newer": f"?{urlencode({**kept, 'after': page.newer})}" if page.newer is not None else "",
+    }
+
+
+def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

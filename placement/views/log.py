@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from placement.domain.jobs import State
 from placement.models import Job
-from placement.selectors import access, job, logs
+from placement.selectors import access, job, logs, pruned
 from placement.views import terminal
 from placement.views.door import door, refused
 
@@ -93,6 +93,7 @@ def panel(row: Job, stream: str, offset: int | None = None) -> dict[str, Any]:
         "stream": stream,
         "streams": logs.STREAMS,
         "body": body,
+        "gone": "" if piece else pruned.output(row),
         "piece": piece,
         "version": piece.version if piece else "",
         "live": not over and offset is None,

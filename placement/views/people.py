@@ -17,7 +17,7 @@ from placement.selectors import lists
 from placement.services import accounts, members
 from placement.views import wake
 from placement.views.door import done, door
-from placement.views.lists import before
+from placement.views.lists import keys, links
 
 
 @door(Role.ADMIN)
@@ -82,8 +82,8 @@ def let_in(request: HttpRequest, user_id: int) -> HttpResponse:
 @door(Role.ADMIN)
 def audit(request: HttpRequest) -> HttpResponse:
     """Show who changed what."""
-    entries, after = lists.audit(before(request))
-    return render(request, "placement/audit.html", {"entries": entries, "after": after})
+    page = lists.audit(*keys(request))
+    return render(request, "placement/audit.html", {"entries": page.lines, **links(page, {})})
 
 
 def _found(user_id: int) -> Any:

@@ -1,0 +1,23 @@
+"""What of a finished job is not kept any more, as its page says it: silence would look like "there was nothing"."""
+
+from __future__ import annotations
+
+import os
+
+from placement.domain.jobs import State
+from placement.models import Job
+
+
+def history(job: Job) -> str:
+    """Return that decisions and leases were let go, "" while they are kept."""
+    if job.pruned_at is None:
+        return ""
+    after = f" {(job.pruned_at - job.ended_at).days} days after its end" if job.ended_at else ""
+    return f"Its decisions and leases were removed{after}; the knob keep_history_days says how long they are kept."
+
+
+def output(job: Job) -> str:
+    """Return that the run directory of a finished job is gone, "" while it is there or where there was none."""
+    if job.state != State.FINISHED or not job.run_dir or os.path.isdir(job.run_dir):
+        return ""
+    return "Its run directory was removed; the knobs keep_run_days and keep_run_gib say how long output is kept."
