@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from calibration import rows
 from calibration.domain.estimate import Estimate, estimate
 from calibration.domain.knobs import Knobs
 from calibration.domain.sediment import Key, Row
+from placement.domain.durations import quantile
 from placement.models import Job
 
 _LIMIT = 4096
@@ -45,14 +44,19 @@ def estimate_of(job: Job, version: int, knobs: Knobs) -> Estimate:
 
 def learned_duration(job: Job, version: int) -> float | None:
     """Return the 90 % quantile of seconds that runs of the key took, else of the user's last 50, else None."""
-    name = ("duration", job.key_workload, job.key_params, job.user_id)
+    seconds = seen_durations(job, version)
+    return quantile(seconds, 0.9) if seconds else None
+
+
+def seen_durations(job: Job, version: int) -> tuple[float, ...]:
+    """Return the seconds that runs of the key took, else of the user's last 50, shortest first; () for none."""
+    name = ("durations", job.key_workload, job.key_params, job.user_id)
     found = _cached(name, version)
     if found is None:
-        seconds = rows.durations(job.key_workload, job.key_params, job.user.get_username())
-        found = (_quantile(seconds, 0.9) if seconds else None,)
+        found = tuple(sorted(rows.durations(job.key_workload, job.key_params, job.user.get_username())))
         _kept[name] = found
     assert isinstance(found, tuple)
-    return found[0]
+    return found
 
 
 def _rows(key: Key, version: int) -> list[Row]:
@@ -86,9 +90,3 @@ def seconds_to_peak(job: Job, version: int, kind: str) -> float | None:
         if row.completed and row.key == key and kind in row.seconds_to_peak
     ]
     return max(seconds, default=None)
-
-
-def _quantile(values: list[float], share: float) -> float:
-    """Return the smallest value that at least this share of the values do not exceed."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

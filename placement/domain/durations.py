@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import enum
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placement.domain.knobs import Knobs
+
+GUESS_SPREAD = 4.0  # a run of which nothing is known takes from a quarter of the default to four times as long
 
 
 class Sure(enum.IntEnum):
@@ -50,3 +55,41 @@ def remaining(elapsed: float, limit: float | None, learned: float | None, knobs:
     if elapsed > whole * knobs.endless_factor:
         return Remaining(None, None, sure)
     return Remaining(0.0, whole * knobs.overdue_share, Sure.GUESS)
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Return the smallest of the ordered values that at least this share of them do not exceed."""
+    return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """What is known of how long one run takes. ``seen``: seconds of runs like it, shortest first, may be empty."""
+
+    limit: float | None
+    learned: float | None
+    seen: tuple[float, ...] = ()
+
+    def sure(self) -> Sure:
+        """Return what a draw stands on: what was seen where there is any, as it is less than a limit allows."""
+        if self.seen:
+            return Sure.LEARNED
+        return Sure.LIMIT if self.limit is not None else Sure.GUESS if self.learned is None else Sure.LEARNED
+
+    def left(self, elapsed: float, share: float, knobs: Knobs) -> float | None:
+        """Return the seconds still to run at a quantile, given that it has run for ``elapsed``; None: no end.
+
+        Of the runs that were seen only those count that took longer than this one has by now.
+        """
+        if self.seen:
+            longer = self.seen[bisect_right(self.seen, elapsed) :] if elapsed else self.seen
+            if longer:
+                left = quantile(longer, share) - elapsed
+                return left if self.limit is None else max(0.0, min(left, self.limit - elapsed))
+        whole = self.limit if self.limit is not None else self.learned
+        if whole is None:
+            whole = knobs.default_duration_seconds * GUESS_SPREAD ** (2.0 * share - 1.0)
+        if elapsed < whole:
+            return whole - elapsed
+        plain = remaining(elapsed, self.limit, self.learned, knobs)
+        return plain.forecast

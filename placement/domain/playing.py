@@ -1,0 +1,267 @@
+"""The queue played forward once on plain numbers: runs end as drawn, and whoever waits starts by the gate's rule.
+
+The rule is the plan's own, as far as a cheap play can follow it: queue order; the tightest place that fits, a first
+run the emptiest; the first job that fits nowhere gets a place and a time, and younger ones pass where that is not
+delayed. What is left out: margins and shares of first runs that change with the company.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from placement.domain.durations import Sure
+from placement.domain.promises import Aside, Back, Promises
+from placement.domain.stage import SETTLES, Spot, Stage, Turn
+
+_TRIED = 4  # of equal jobs so many are asked whether they end before the plan
+_NAMED = 4  # jobs that are named as those whose end is waited for
+_NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start in a play, seconds from now. ``waited``: jobs that ended there just before."""
+
+    at: float
+    spot: Spot
+    sure: Sure
+    waited: tuple[int, ...]
+
+
+class Play:
+    """One play. ``lasts`` are seconds by turn, ``left`` by job that runs; None runs on without an end."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        turns: Sequence[Turn],
+        lasts: Sequence[float],
+        left: Mapping[int, float | None],
+        bar: tuple[int, int, float] | None = None,
+    ) -> None:
+        self.stage, self.turns, self.lasts = stage, turns, lasts
+        self.free, self.booked = list(stage.free), list(stage.booked)
+        count, nodes = len(self.free), len(stage.board.nodes)
+        self.there = [0] * count
+        self.on_node = [0] * nodes
+        self.shut = [0] * count  # how many keep others off a pool's device
+        self.shut_node = [0] * nodes
+        self.sure = [Sure.LIMIT] * count
+        self.ended: list[tuple[int, ...]] = [()] * count
+        self.starts: list[Start | None] = [None] * len(turns)
+        self.now = 0.0
+        self.due = Promises(count)
+        self.events: list[tuple[float, int, int, int, int, Back, Sure, bool, bool]] = []
+        self.waiting: list[list[int]] = [[] for _ in stage.kinds]
+        self.shortest = [_NEVER] * len(stage.kinds)  # the least that any job of a demand is taken to last
+        self.ends: dict[int, list[int]] = {}  # turns that wait for the end of a job
+        self.later: list[tuple[float, int]] = []
+        self.ram_short: set[int] = set()
+        self.bar: Aside | None = None
+        self._given = bar
+        self._enter(left)
+
+    def _enter(self, left: Mapping[int, float | None]) -> None:
+        for h in self.stage.holdings:
+            self.there[h.lead] += 1
+            self.on_node[h.node] += 1
+            self.shut[h.lead] += h.closes
+            self.shut_node[h.node] += h.closes_node
+            end, back, closes = left.get(h.job), h.back, h.closes
+            if end is not None and h.settles is not None and h.settles[1] < end:
+                amount, at = h.settles
+                part = ((h.lead, amount, amount),)
+                back = tuple((p, f - amount, b - amount) if p == h.lead else (p, f, b) for p, f, b in back)
+                self.events.append((at, 0, -1, h.lead, h.node, part, Sure.LIMIT, True, False))
+                closes = False
+            if end is not None:
+                self.events.append((end, h.job, 1, h.lead, h.node, back, h.length.sure(), closes, h.closes_node))
+                self.due.expect(h.promised, h.job, back)
+        for pool, second in self.stage.opens.items():
+            self.shut[pool] += 1
+            self.events.append((second, 0, -1, pool, self.stage.node_of[pool], (), Sure.LIMIT, True, False))
+        heapify(self.events)
+        running = {h.job for h in self.stage.holdings} | {t.job for t in self.turns}
+        for number, turn in enumerate(self.turns):
+            if turn.promised is not None and turn.promised < self.shortest[turn.kind]:
+                self.shortest[turn.kind] = turn.promised
+            first = next((job for job in turn.after if job in running), None)
+            if first is not None:
+                self.ends.setdefault(first, []).append(number)
+            elif turn.earliest > 0.0:
+                heappush(self.later, (turn.earliest, number))
+            else:
+                self.waiting[turn.kind].append(number)  # in order, so it is a heap
+
+    def run(self) -> list[Start | None]:
+        """Return each turn's start, None where none comes."""
+        dirty = set(range(len(self.free)))
+        self._serve(dirty)
+        events, later = self.events, self.later
+        while events or later:
+            at = events[0][0] if events else _NEVER
+            if later and later[0][0] < at:
+                at = later[0][0]
+            self.now = at
+            dirty = set()
+            while events and events[0][0] <= at:
+                self._end(heappop(events), dirty)
+            while later and later[0][0] <= at:
+                number = heappop(later)[1]
+                heappush(self.waiting[self.turns[number].kind], number)
+                dirty.update(self.stage.kinds[self.turns[number].kind])
+            self._serve(dirty)
+        return self.starts
+
+    def _end(self, event: tuple[float, int, int, int, int, Back, Sure, bool, bool], dirty: set[int]) -> None:
+        _, job, leaves, lead, node, back, sure, closes, closes_node = event
+        for pool, free, booked in back:
+            self.free[pool] += free
+            self.booked[pool] += booked
+        self.shut[lead] -= closes
+        self.shut_node[node] -= closes_node
+        dirty.add(lead)
+        if leaves < 0:
+            return
+        self.there[lead] -= 1
+        self.on_node[node] -= 1
+        self.due.came(job, back)
+        if sure < self.sure[lead]:
+            self.sure[lead] = sure
+        self.ended[lead] = (*self.ended[lead][1 - _NAMED :], job)
+        if node in self.ram_short or closes_node or not self.on_node[node]:
+            self.ram_short.discard(node)
+            dirty.update(pool for pool, n in enumerate(self.stage.node_of) if n == node)
+        for number in self.ends.pop(job, ()):
+            turn = self.turns[number]
+            if turn.earliest > self.now:
+                heappush(self.later, (turn.earliest, number))
+            else:
+                heappush(self.waiting[turn.kind], number)
+                dirty.update(self.stage.kinds[turn.kind])
+
+    def _serve(self, dirty: set[int]) -> None:
+        """Start whoever fits at the places where something changed, and keep the plan of the first that does not."""
+        planless: set[int] = set()
+        while True:
+            found = self._next(dirty)
+            if self.bar is None and self._planned(len(self.turns) if found is None else found[0], planless):
+                continue
+            if found is None:
+                return
+            self._start(*found)
+            planless.clear()
+            if self.bar is not None and self.bar.turn == found[0]:
+                node = self.bar.spot.node
+                dirty.update(p for p, n in enumerate(self.stage.node_of) if n == node)
+                self.bar = self._given = None
+
+    def _planned(self, before: int, planless: set[int]) -> bool:
+        """Set a place aside for the first job in order that has to wait and can be told a time; False for nobody."""
+        for head in sorted(w[0] for w in self.waiting if w and w[0] < before):
+            kind = self.turns[head].kind
+            if kind not in planless:
+                if self._plan(head):
+                    return True
+                planless.add(kind)
+        return False
+
+    def _next(self, dirty: set[int]) -> tuple[int, Spot] | None:
+        """Return the first job in order that fits at one of the places, and where."""
+        waiting, bar = self.waiting, self.bar
+        best: Spot | None = None
+        first, least = len(self.turns), 0
+        for pool in dirty:
+            if self.shut[pool]:
+                continue
+            free, booked = self.free[pool], self.booked[pool]
+            room = free if free < booked else booked
+            for need, kind, spot in self.stage.by_need[pool]:
+                if need > room:
+                    break
+                queue = waiting[kind]
+                if not queue or queue[0] > first or not self._open(spot):
+                    continue
+                number = queue[0]
+                if bar is not None and bar.spot.node == spot.node and not self._passes(number, spot):
+                    if self.shortest[kind] > bar.at - self.now:
+                        continue
+                    # Its equals may end before the plan; a few of them are asked.
+                    others = sorted(queue[: 2 * _TRIED])[1:_TRIED]
+                    other = next((n for n in others if n < first and self._passes(n, spot)), None)
+                    if other is None:
+                        continue
+                    number = other
+                key = -room if spot.cold else room - need
+                if number < first or (number == first and key < least):
+                    best, first, least = spot, number, key
+        return None if best is None else (first, best)
+
+    def _open(self, spot: Spot) -> bool:
+        lead, node = spot.lead, spot.node
+        if self.shut_node[node] or (spot.alone and self.there[lead]) or (spot.whole and self.on_node[node]):
+            return False
+        ram = spot.ram
+        if ram >= 0 and (spot.ram_need > self.free[ram] or spot.ram_need > self.booked[ram]):
+            self.ram_short.add(node)
+            return False
+        return True
+
+    def _passes(self, number: int, spot: Spot) -> bool:
+        aside = self.bar
+        return aside is None or number == aside.turn or aside.passes(self.turns[number].promised, spot, self.now)
+
+    def _start(self, number: int, spot: Spot) -> None:
+        turn, lasts, now, lead, node = self.turns[number], self.lasts[number], self.now, spot.lead, spot.node
+        queue = self.waiting[turn.kind]
+        if queue[0] == number:
+            heappop(queue)
+        else:
+            queue.remove(number)
+            heapify(queue)
+        room = min(self.free[lead], self.booked[lead])
+        need = max(spot.need, room) if spot.cold else spot.need
+        closes = spot.alone or spot.cold
+        if self.bar is not None and (turn.promised is None or now + turn.promised > self.bar.at):
+            self.bar.leave(spot, need)
+        back: Back = ((lead, need, need),)
+        self._take(lead, need)
+        if spot.ram >= 0:
+            self._take(spot.ram, spot.ram_need)
+            back = ((lead, need, need), (spot.ram, spot.ram_need, spot.ram_need))
+        self.there[lead] += 1
+        self.on_node[node] += 1
+        self.shut[lead] += closes
+        self.shut_node[node] += spot.whole
+        if spot.cold and lasts > SETTLES and not spot.alone:
+            part = ((lead, need - spot.need, need - spot.need),)
+            heappush(self.events, (now + SETTLES, 0, -1, lead, node, part, Sure.LIMIT, True, False))
+            back, closes = ((lead, spot.need, spot.need), *back[1:]), False
+        sure = turn.length.sure()
+        waited = self.ended[lead]
+        said = min(self.sure[lead], sure) if waited else self.sure[lead]
+        heappush(self.events, (now + lasts, turn.job, 1, lead, node, back, min(said, sure), closes, spot.whole))
+        promise = now + (lasts if turn.promised is None else turn.promised)
+        self.due.expect(promise, turn.job, back)
+        self.starts[number] = Start(now, spot, self.sure[lead] if waited else Sure.GUESS, waited)
+
+    def _take(self, pool: int, amount: int) -> None:
+        self.free[pool] -= amount
+        self.booked[pool] -= amount
+
+    def _plan(self, number: int) -> bool:
+        """Set a place and a second aside for the head of the queue; False where none can be told."""
+        turn, given = self.turns[number], self._given
+        best: Aside | None = None
+        for spot in self.stage.kinds[turn.kind].values():
+            made = self.due.room_at(spot, self.free, self.booked, self.now)
+            if given is not None and given[0] == turn.job:
+                if spot.lead != given[1]:
+                    continue
+                made = (given[2], 0, 0) if made is None else (min(made[0], given[2]), *made[1:])
+            if made is not None and (best is None or made[0] < best.at):
+                best = Aside(number, spot, *made)
+        self.bar = best
+        return best is not None

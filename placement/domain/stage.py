@@ -1,0 +1,210 @@
+"""The machine as plain numbers, so that a queue can be played forward on it many times."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from placement.domain import checks
+from placement.domain.decision import Code
+from placement.domain.durations import Length, expected
+from placement.domain.future import frees
+from placement.domain.places import Board, Demand, Part, Place, in_force
+from placement.domain.requests import Exclusive
+from placement.domain.reservations import Ledger
+from placement.domain.snapshot import Pool, Running, Waiting
+
+SETTLES = 180.0  # seconds after which an unknown run is taken to show how much it needs
+ENDLESS_ROOM = 1 << 62  # of a pool that nobody can measure: its declaration decides alone
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One place for one demand. ``lead`` and ``ram`` number pools (``ram`` -1: the lead is all there is)."""
+
+    place: Place
+    node: int
+    lead: int
+    need: int
+    ram: int
+    ram_need: int
+    alone: bool  # nobody else on the device
+    whole: bool  # nobody else on the machine
+    cold: bool  # takes all that is left until it settles
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """One running job: what each of its pools gets back at its end, as (pool, measured, booked) in bytes."""
+
+    job: int
+    node: int
+    lead: int
+    back: tuple[tuple[int, int, int], ...]
+    length: Length
+    elapsed: float
+    promised: float  # seconds from now to the end that the plan counts with; negative where it is overdue
+    closes: bool  # nobody may join its device
+    closes_node: bool
+    settles: tuple[int, float] | None  # bytes it gives back by then, and when
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One waiting job in its turn. ``kind`` numbers its demand, ``promised`` is what the gate takes it to last."""
+
+    job: int
+    kind: int
+    length: Length
+    promised: float | None
+    earliest: float = 0.0  # seconds from now before which it may not start
+    after: tuple[int, ...] = ()  # jobs that have to end first
+
+
+class Stage:
+    """Pools as numbers, who holds what of them, and where each demand could go."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        self.free: list[int] = []
+        self.booked: list[int] = []
+        self.node_of: list[int] = []
+        self.holdings: list[Holding] = []
+        self.kinds: list[dict[int, Spot]] = []
+        self.by_need: list[list[tuple[int, int, Spot]]] = []  # by pool, least need first
+        self.opens: dict[int, float] = {}  # pools behind a hold that ends by itself, in seconds from now
+        self.shut: dict[int, str] = {}  # why nothing starts at a demand's places
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._kinds: dict[Demand, int] = {}
+        self._state: dict[tuple[str, int, str], tuple[str, float]] = {}
+        self._nodes = {name: number for number, name in enumerate(board.nodes)}
+        for node in board.nodes.values():
+            pools = [(d.pool, d.measurable) for d in node.devices if d.pool.pool != node.ram.pool]
+            for pool, measurable in [(node.ram, True), *pools]:
+                self._add(board.ledger(pool, measurable))
+            for running in board.on_node(node.name):
+                self.holdings.append(self._holding(running))
+
+    def _add(self, ledger: Ledger) -> None:
+        room = ledger.measured(0) if ledger.measurable else ENDLESS_ROOM
+        self._numbers[ledger.pool.node, ledger.pool.pool] = len(self.free)
+        self.free.append(-1 if room is None else room)
+        self.booked.append(ledger.booked)
+        self.by_need.append([])
+        self.node_of.append(self._nodes[ledger.pool.node])
+
+    def _holding(self, running: Running) -> Holding:
+        board, node = self.board, self.board.nodes[running.node]
+        back = []
+        for pool, charge in running.charges.items():
+            number = self._numbers.get((running.node, pool))
+            if number is None:
+                continue
+            own = node.ram if pool == node.ram.pool else next(d.pool for d in node.devices if d.pool.pool == pool)
+            measured = frees(board.ledger(own))[running.job] + charge.growth
+            back.append((number, measured, charge.held))
+        ram = self._numbers[running.node, node.ram.pool]
+        lead = self._numbers.get((running.node, running.device or ""), ram)
+        whole, _ = expected(running.limit, running.learned, board.knobs)
+        settles, main = None, running.charges.get(running.device or "")
+        if running.cold and main is not None:
+            settles = (max(0, main.held - 2 * (main.used or 0)), max(0.0, SETTLES - running.elapsed))
+        only = any(d.uuid == running.device and d.exclusive_only for d in node.devices)
+        return Holding(
+            job=running.job,
+            node=self._nodes[running.node],
+            lead=lead,
+            back=tuple(back),
+            length=Length(running.limit, running.learned, running.seen),
+            elapsed=running.elapsed,
+            promised=whole - running.elapsed,
+            closes=running.cold or running.exclusive is Exclusive.DEVICE or only,
+            closes_node=running.exclusive is Exclusive.MACHINE,
+            settles=settles,
+        )
+
+    def number(self, pool: Pool) -> int:
+        """Return the number of a pool."""
+        return self._numbers[pool.node, pool.pool]
+
+    def kind(self, demand: Demand) -> int:
+        """Return the demand's number; its places are found when it is first asked for."""
+        if demand not in self._kinds:
+            self._kinds[demand] = len(self.kinds)
+            self.kinds.append({})
+            self._find(demand)
+        return self._kinds[demand]
+
+    def _find(self, demand: Demand) -> None:
+        number = len(self.kinds) - 1
+        why = ""
+        for place in self.board.places(demand.request):
+            said, from_s = self._standing(place)
+            if said:
+                why = why or said
+                continue
+            parts = self.board.parts(demand, place)
+            needs = [p.least if p.cold or p.need is None else p.need for p in parts]
+            if any(p.at_most is not None and n > p.at_most for p, n in zip(parts, needs, strict=True)):
+                continue
+            spot = self._spot(demand, place, parts, needs)
+            self.kinds[number][spot.lead] = spot
+            insort(self.by_need[spot.lead], (spot.need, number, spot))
+            if from_s:
+                self.opens[spot.lead] = from_s
+        if not self.kinds[number]:
+            self.shut[number] = why or "Nothing that could serve it is declared."
+
+    def _spot(self, demand: Demand, place: Place, parts: Sequence[Part], needs: Sequence[int]) -> Spot:
+        pools = [self._numbers[p.pool.node, p.pool.pool] for p in parts]
+        kept = [p.ledger.back.kept for p in parts]
+        wanted = [n + max(0, p.margin - k) for n, p, k in zip(needs, parts, kept, strict=True)]
+        only = place.device is not None and place.device.exclusive_only
+        return Spot(
+            place=place,
+            node=self._nodes[place.node.name],
+            lead=pools[0],
+            need=wanted[0],
+            ram=pools[1] if len(pools) > 1 else -1,
+            ram_need=wanted[1] if len(pools) > 1 else 0,
+            alone=demand.request.exclusive is Exclusive.DEVICE or only,
+            whole=demand.request.exclusive is Exclusive.MACHINE,
+            cold=parts[0].cold and place.device is not None,
+        )
+
+    def _standing(self, place: Place) -> tuple[str, float]:
+        """Return what shuts a place that no job's end opens ("" for nothing), and when a hold there ends by itself."""
+        key = place.order
+        if key not in self._state:
+            self._state[key] = self._ask(place)
+        return self._state[key]
+
+    def _ask(self, place: Place) -> tuple[str, float]:
+        wall = self.board.snapshot.wall
+        found = [*checks.standing(self.board, place), checks.reading(self.board, place.node.ram, None)]
+        if place.device is not None:
+            found.append(checks.reading(self.board, place.device.pool, place.device))
+        holds = [place.node.hold, None if place.device is None else place.device.hold]
+        until = [h.until for h in holds if h is not None and in_force(h, wall)]
+        from_s = max((u - wall for u in until if u is not None), default=0.0)
+        for check in found:
+            if not check.ok and (check.code is not Code.HELD or None in until):
+                return check.sentence, 0.0
+        return "", from_s
+
+
+def turns(stage: Stage, queue: Iterable[tuple[Waiting, Demand]]) -> list[Turn]:
+    """Return the waiting jobs as turns, in the order given."""
+    return [
+        Turn(
+            job=w.job,
+            kind=stage.kind(demand),
+            length=Length(w.limit, w.learned, w.seen),
+            promised=w.limit if w.limit is not None else w.learned,
+        )
+        for w, demand in queue
+    ]
+
+
+__all__ = ["SETTLES", "Holding", "Spot", "Stage", "Turn", "turns"]
