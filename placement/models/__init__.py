@@ -7,6 +7,7 @@ from placement.models.audit import AuditEntry, KnobOverride
 from placement.models.conditions import Dependency, GroupHold
 from placement.models.cycle import Cycle
 from placement.models.decision import DecisionRecord
+from placement.models.forecast import Forecast, ForecastRecord
 from placement.models.job import Job
 from placement.models.lease import Lease
 from placement.models.member import LoginAttempt, LoginLink, Member, Role
@@ -19,6 +20,8 @@ __all__ = [
     "DecisionRecord",
     "Dependency",
     "Device",
+    "Forecast",
+    "ForecastRecord",
     "GroupHold",
     "IrrelevantArgument",
     "Job",
