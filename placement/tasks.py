@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import Any
 
 from celery import shared_task
 
 from placement import loop, watcher
+from placement.runner.warm import Nursery
 from placement.services import retention, starting
 from placement.wakes import send_start, wake_all
 
@@ -34,9 +36,15 @@ def wake() -> None:
 def start(self: Any, job_id: int, attempt: int) -> None:
     """Launch the runner of an admitted job; a row that is not there yet is asked for again."""
     try:
-        log.info("#%s: %s", job_id, starting.start(job_id, attempt), extra={"action": "start"})
+        log.info("#%s: %s", job_id, starting.start(job_id, attempt, _nursery().launch), extra={"action": "start"})
     except LookupError as error:
         raise self.retry(exc=error) from error
+
+
+@functools.cache
+def _nursery() -> Nursery:
+    """Return this pool process's nursery; it is made at the first start, so no fork shares it."""
+    return Nursery()
 
 
 @shared_task(name="placement.tasks.prune", ignore_result=True)

@@ -7,29 +7,13 @@ arguments, 3 another runner has this attempt, 4 nothing was claimed, 5 the runne
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
-from placement.runner.attempt import NOT_CLAIMED, run_attempt
-from placement.runner.jsonfile import control_path
-from placement.runner.supervise import WAKING_SIGNALS
+from placement.runner.attempt import NOT_CLAIMED
+from placement.runner.detach import be_the_runner, take_signals
 
 _WRONG_ARGUMENTS = 2
 _SILENT = 5
-# Whoever closes a terminal or presses Ctrl-C does not mean the jobs. SIGTERM is the way to stop one.
-_IGNORED = (
-    signal.SIGINT,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGALRM,
-    signal.SIGPIPE,
-    signal.SIGTSTP,
-    signal.SIGTTIN,
-    signal.SIGTTOU,
-    signal.SIGXFSZ,
-)
 
 
 def main(arguments: list[str]) -> int:
@@ -40,7 +24,7 @@ def main(arguments: list[str]) -> int:
     run_dir = os.path.realpath(arguments[0])
     while os.open(os.devnull, os.O_RDWR) < 3:
         continue  # a caller that closed 0, 1 or 2: no pipe of ours may land there
-    _take_signals()
+    take_signals()
     listen, speak = os.pipe()
     try:
         pid = os.fork()
@@ -49,7 +33,7 @@ def main(arguments: list[str]) -> int:
         return NOT_CLAIMED
     if pid == 0:
         os.close(listen)
-        _be_the_runner(run_dir, speak)
+        be_the_runner(run_dir, speak)
         os._exit(0)
     os.close(speak)
     return _hear(listen)
@@ -70,58 +54,6 @@ def _hear(listen: int) -> int:
 
 def _tell(sentence: str) -> None:
     sys.stderr.write(f"{sentence}\n")
-
-
-def _be_the_runner(run_dir: str, speak: int) -> None:
-    """Leave the caller's session, directory and files behind, then run the attempt."""
-    os.setsid()
-    os.chdir("/")
-    os.umask(0o077)
-    confirm = Confirmation(speak)
-    try:
-        _leave_files(run_dir, speak)
-    except OSError as error:
-        confirm(NOT_CLAIMED, f"could not start: control/ cannot be written: {error.strerror}")
-        return
-    run_attempt(run_dir, confirm)
-
-
-class Confirmation:
-    """Tells the launching process how the start went; only the first word counts."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
-
-    def __call__(self, code: int, text: str) -> None:
-        """Send the code and the sentence; a launcher that is gone by now is no trouble."""
-        if self._descriptor is None:
-            return
-        try:
-            os.write(self._descriptor, f"{code} {text[:2000]}\n".encode("utf-8", "replace"))
-        except OSError:
-            pass  # killed with its whole group perhaps; the run goes on
-        os.close(self._descriptor)
-        self._descriptor = None
-
-
-def _leave_files(run_dir: str, keep: int) -> None:
-    """Point 0, 1 and 2 at nothing and at the runner's own log, and close all else but `keep`."""
-    path = control_path(run_dir, "runner.log")
-    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for source, target in ((null, 0), (null, 1), (log, 2)):
-        os.dup2(source, target)
-    os.closerange(3, keep)
-    os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
-
-
-def _take_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, WAKING_SIGNALS)
-    # Ignored, it would make the kernel reap our children and lose their codes.
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for number in _IGNORED:
-        signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CODE_ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 _CLAIMED_BY_ANOTHER = 3
 
 
@@ -39,10 +40,10 @@ def launch(
         done = subprocess.run(
             command,
             cwd=root,
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
             start_new_session=True,
             timeout=timeout_s,
             check=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,16 @@ from placement.domain.jobs import State
 from placement.models import Device, Job, Node
 from placement.runner.identity import identify
 from placement.runner.jsonfile import write_record
-from placement.runner.launch import launch
+from placement.runner.launch import LaunchResult, launch
 from placement.runner.record import claim
 from placement.services import accounts, lifecycle, secrets
 
+Launch = Callable[[Path], LaunchResult]
+"""Starts a runner for a run directory: by itself, or from a nursery that is kept."""
 _LISTED = ("TZ", "LD_LIBRARY_PATH", "http_proxy", "https_proxy", "no_proxy")  # of the worker's environment
 
 
-def start(job_id: int, attempt: int) -> str:
+def start(job_id: int, attempt: int, by: Launch | None = None) -> str:
     """Launch the runner of an admitted attempt; return what came of it in one sentence.
 
     A message that comes twice, late or for a job that was cancelled starts nothing: the row and the runner's
@@ -63,7 +66,7 @@ def start(job_id: int, attempt: int) -> str:
             return f"#{job_id} attempt {attempt} is another starter's; here it {sentence}."
         lifecycle.start_failed(job, sentence)
         return sentence
-    result = launch(run_dir)
+    result = (by or launch)(run_dir)
     return result.message
 
 
