@@ -38,6 +38,8 @@ def forecast(board: Board, queue: Sequence[Waiting], bar: Bar | None = None) -> 
             found[waiting.job] = PlannedStart("", None, None, None, why_none=refused.sentence)
         else:
             playing.append((waiting, waiting_demand(waiting)))
+    if not playing:
+        return found  # setting the stage costs more than the rest of a cycle in which everybody starts
     stage = Stage(board)
     order = turns(stage, playing)
     plays = _plays(stage, order, _given(stage, bar))
