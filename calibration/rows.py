@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from datetime import datetime
+
 from django.db.models import QuerySet
 
 from calibration.domain.sediment import Key, Row
 from calibration.models import OpenWindow, Pin, Sediment, StoreVersion, params_digest
 
 NEWEST = 400  # rows read per key and per script; far more than the window of the quantile
+_LIMIT = 8192  # rows kept, about 2 KB each
+
+_kept: dict[tuple[int, str, datetime, bool], Row] = {}
+_reading = threading.Lock()
 
 
 def version() -> int:
@@ -22,17 +29,30 @@ def rows_for(key: Key) -> list[Row]:
     Each of the two is read by its own index and no further than NEWEST: many runs with other arguments never push
     out those with these, and a long history costs no more than a short one.
     """
-    closed = {s.pk: s for s in of_key(key.workload, key.params).filter(forgotten=False)[:NEWEST]}
+    closed = _closed(of_key(key.workload, key.params))
     if key.script:
-        of_script = Sediment.objects.filter(script=key.script, forgotten=False).order_by("-at")
-        closed |= {s.pk: s for s in of_script[:NEWEST]}
-    newest_first = sorted(closed.values(), key=lambda s: s.at, reverse=True)
-    return [_row(s) for s in newest_first] + _open_rows(key)
+        closed |= _closed(Sediment.objects.filter(script=key.script).order_by("-at"))
+    return sorted(closed.values(), key=lambda row: row.at, reverse=True) + _open_rows(key)
 
 
 def of_key(workload: str, params: str) -> QuerySet[Sediment]:
     """Return the rows of one workload with these parameters, newest first."""
     return Sediment.objects.filter(workload=workload, params_digest=params_digest(params)).order_by("-at")
+
+
+def _closed(found: QuerySet[Sediment]) -> dict[int, Row]:
+    """Return the newest of these rows by id. Only those that were not read before are: a closed window never changes.
+
+    A mark does, and takes part in what a kept row is found by.
+    """
+    heads = list(found.filter(forgotten=False).values_list("pk", "owner", "at", "atypical")[:NEWEST])
+    with _reading:
+        if len(_kept) > _LIMIT:
+            _kept.clear()
+        unread = [head[0] for head in heads if head not in _kept]
+        for s in Sediment.objects.filter(pk__in=unread):
+            _kept[s.pk, s.owner, s.at, s.atypical] = _row(s)
+        return {head[0]: _kept[head] for head in heads if head in _kept}
 
 
 def pinned(workload: str) -> dict[str, int]:
