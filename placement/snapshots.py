@@ -62,8 +62,11 @@ def nobody_lacks(user: Any) -> str:
     return ""
 
 
-def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_waiting: bool = False) -> Snapshot:
-    """Return everything the gate may look at, now. ``no_account`` says why a user's jobs have none to run as."""
+def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool = False) -> Snapshot:
+    """Return everything the gate may look at, now. ``no_account`` says why a user's jobs have none to run as.
+
+    ``without_jobs``: the machines alone, which tell what could ever start.
+    """
     knobs, instrument = knobs_now()
     at, wall, epoch = clock.now(), time.time(), clock.epoch()
     version = rows.version()
@@ -77,9 +80,9 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_waiting: bo
         for node in NodeRow.objects.order_by("name")
     )
     active = Job.objects.filter(state__in=ACTIVE).select_related("user", "workload").order_by("id")
-    running = tuple(running_of(job, at, version) for job in active)
+    running = () if without_jobs else tuple(running_of(job, at, version) for job in active)
     waiting: tuple[Waiting, ...] = ()
-    if not without_waiting:
+    if not without_jobs:
         queued = conditions.in_sight().select_related("user", "user__member", "workload").order_by("-priority", "id")
         facts = conditions.facts(queued, knobs)
         waiting = tuple(

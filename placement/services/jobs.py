@@ -44,7 +44,7 @@ def submit(user: User, submission: Submission, *, form_key: str | None = None) -
         return earlier
     job = drafting.draft(user, submission)
     job.form_key = form_key or None
-    snapshot = snapshots.take(without_waiting=True)
+    snapshot = snapshots.take(without_jobs=True)
     waiting = _waiting(job, snapshot)
     _refuse_impossible(snapshot, waiting)
     job.estimate = estimate_json(waiting.estimate)
