@@ -4,7 +4,8 @@
 
 A service of its own is filled with jobs that run, wait and have finished; a reference (bench.plain) reads the same
 database under gunicorn with the same options. Each address is asked in turn for some seconds over kept connections
-by a client of its own process, as many rounds as asked; figures are medians over the rounds. "poll" is the fragment
+by a client of its own process (which takes packed answers, as browsers do), as many rounds as asked; figures are
+medians over the rounds. "poll" is the fragment
 asked for with the version that was answered last, as an open page does: mostly 204. Lateness of the tick: how much
 more than a second passed between two looks at the machine, over all of the time.
 """
@@ -98,7 +99,9 @@ class Ask:
         path = f"{self.path}?v={self.version}" if self.poll else self.path
         cookie = f"Cookie: {self.cookie}\r\n" if self.cookie else ""
         htmx = "HX-Request: true\r\n" if self.poll else ""
-        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: {self.where[0]}\r\n{cookie}{htmx}\r\n".encode())
+        self.socket.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: {self.where[0]}\r\nAccept-Encoding: gzip\r\n{cookie}{htmx}\r\n".encode()
+        )
         raw = b""
         while b"\r\n\r\n" not in raw:
             raw += self._more()

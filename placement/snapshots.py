@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -15,19 +16,23 @@ from django.conf import settings
 from calibration import clock, rows
 from calibration.domain.errors import BadKnob
 from calibration.domain.knobs import Knobs as InstrumentKnobs
-from calibration.domain.samples import RAM, PoolState
 from calibration.models import PoolNow
 from placement import conditions, estimates
 from placement.domain.conditions import Conditions
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import KnobError, Knobs
 from placement.domain.requests import Exclusive, Gpu, Request
-from placement.domain.snapshot import Charge, Device, Hold, KeptPlan, Node, Pool, Running, Snapshot, Waiting
+from placement.domain.snapshot import Charge, KeptPlan, Node, Running, Snapshot, Waiting
 from placement.models import Cycle, Job, KnobOverride
 from placement.models import Device as DeviceRow
 from placement.models import Node as NodeRow
+from placement.nodes import hold_of, node_of
+from placement.waiting import Entry, Queue
 
 log = logging.getLogger(__name__)
+_WAIT_STEP = 10.0  # seconds; what a wait is for, ageing, goes by hours
+_UNREAD = ("command", "decision", "environment", "estimate", "evidence", "flags", "members", "setup")
+_queue = Queue()
 
 
 def knobs_now() -> tuple[Knobs, InstrumentKnobs]:
@@ -76,18 +81,20 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool 
     for device in DeviceRow.objects.filter(retired=False).order_by("node_id", "index", "uuid"):
         devices.setdefault(device.node_id, []).append(device)
     nodes = tuple(
-        _node(node, devices.get(node.pk, []), pools, at, epoch, wall, knobs)
+        node_of(node, devices.get(node.pk, []), pools, at, epoch, wall, knobs)
         for node in NodeRow.objects.order_by("name")
     )
-    active = Job.objects.filter(state__in=ACTIVE).select_related("user", "workload").order_by("id")
+    active = Job.objects.filter(state__in=ACTIVE).select_related("user", "workload").defer(*_UNREAD).order_by("id")
     running = () if without_jobs else tuple(running_of(job, at, version) for job in active)
     waiting: tuple[Waiting, ...] = ()
     if not without_jobs:
-        queued = conditions.in_sight().select_related("user", "user__member", "workload").order_by("-priority", "id")
-        facts = conditions.facts(queued, knobs)
-        waiting = tuple(
-            waiting_of(job, at, wall, epoch, version, instrument, no_account(job.user), facts.of(job)) for job in queued
+        entries = _queue.entries(
+            conditions.in_sight().order_by("-priority", "id"),
+            (version, instrument, epoch),
+            lambda job: waiting_of(job, at, wall, epoch, version, instrument),
         )
+        facts = conditions.facts([entry.job for entry in entries], knobs)
+        waiting = tuple(_now(entry, wall, no_account(entry.job.user), facts.of(entry.job)) for entry in entries)
     return Snapshot(
         at=at,
         wall=wall,
@@ -99,108 +106,16 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool 
     )
 
 
-def hold_of(row: Cycle | NodeRow | DeviceRow | Job, wall: float) -> Hold | None:
-    """Return the hold on a row, None where there is none or its time is over."""
-    if not row.held_by or row.held_at is None:
-        return None
-    until = row.held_until.timestamp() if row.held_until else None
-    if until is not None and until <= wall:
-        return None
-    return Hold(who=row.held_by, since=row.held_at.timestamp(), until=until, why=row.held_why)
-
-
-def _node(
-    node: NodeRow,
-    devices: list[DeviceRow],
-    pools: dict[tuple[str, str], PoolNow],
-    at: float,
-    epoch: str,
-    wall: float,
-    knobs: Knobs,
-) -> Node:
-    tick_age = clock.age(node.tick_clock, node.epoch, at)
-    ram = _pool(node.name, RAM, "ram", "RAM", node.ram_declared, pools.get((node.name, RAM)), at)
-    return Node(
-        name=node.name,
-        ram=ram,
-        devices=tuple(_device(d, node.name, pools.get((node.name, d.uuid)), at, wall) for d in devices),
-        state=_node_state(node, tick_age, knobs),
-        hold=hold_of(node, wall),
-        tick_age=tick_age,
-        work_age=_work_age(node, at),
-        ram_pressure=node.ram_pressure,
-        disk_free=node.disk_free,
-        processes_free=node.processes_free,
-        simulated=any(d.simulated for d in devices),
-    )
-
-
-def _node_state(node: NodeRow, tick_age: float | None, knobs: Knobs) -> str:
-    if node.draining:
-        return "draining"
-    if tick_age is None:
-        return "joining"
-    return "ready" if tick_age <= knobs.node_stale_seconds else "stale"
-
-
-def _work_age(node: NodeRow, at: float) -> float | None:
-    """Return how long a start message has lain untaken: 0 when all were taken, None when none was ever sent."""
-    if node.start_sent_clock is None:
-        return None
-    taken = node.start_taken_clock or float("-inf")
-    return 0.0 if taken >= node.start_sent_clock else max(0.0, at - node.start_sent_clock)
-
-
-def _device(device: DeviceRow, node: str, row: PoolNow | None, at: float, wall: float) -> Device:
-    return Device(
-        uuid=device.uuid,
-        node=node,
-        name=device.name,
-        index=device.index,
-        pool=_pool(node, device.uuid, "vram", device.name, device.declared, row, at),
-        kind=device.kind,
-        backend=device.backend,
-        exclusive_only=device.exclusive_only,
-        hold=hold_of(device, wall),
-        draining=device.draining,
-        measurable=device.measurable,
-    )
-
-
-def _pool(node: str, pool: str, kind: str, name: str, declared: int | None, row: PoolNow | None, at: float) -> Pool:
-    if row is None:
-        return Pool(
-            node,
-            pool,
-            kind,
-            name,
-            declared or 0,
-            None,
-            None,
-            None,
-            PoolState.NOT_READY,
-            None,
-            external=None,
-            unexplained=None,
-        )
-    return Pool(
-        node=node,
-        pool=pool,
-        kind=kind,
-        name=name,
-        declared=declared if declared is not None else (row.total or 0),
-        total=row.total,
-        free=row.free,
-        used=row.used,
-        state=PoolState(row.state),
-        age=clock.age(row.read_at, row.epoch, at),
-        message=row.message,
-        reserved=row.reserved,
-        external=row.external,
-        external_who=tuple((who[0], who[1], who[2], who[3]) for who in row.external_who),
-        unexplained=row.unexplained,
-        draining=row.draining,
-    )
+def _now(entry: Entry, wall: float, no_account: str, waits_for: Conditions | None) -> Waiting:
+    """Return a kept entry with what can change while its row does not; a wait within ``_WAIT_STEP`` is the same."""
+    kept, job = entry.waiting, entry.job
+    waited = max(0.0, wall - job.submitted_at.timestamp())
+    if 0 <= waited - kept.waited < _WAIT_STEP:
+        waited = kept.waited
+    hold = hold_of(job, wall) if job.held_by else None
+    if (waited, hold, no_account, waits_for) != (kept.waited, kept.hold, kept.no_account, kept.conditions):
+        entry.waiting = kept = replace(kept, waited=waited, hold=hold, no_account=no_account, conditions=waits_for)
+    return kept
 
 
 def node_now(name: str) -> Node | None:
@@ -211,7 +126,7 @@ def node_now(name: str) -> Node | None:
     knobs, _ = knobs_now()
     devices = list(DeviceRow.objects.filter(node=row, retired=False).order_by("index", "uuid"))
     pools = {(p.node, p.pool): p for p in PoolNow.objects.filter(node=name)}
-    return _node(row, devices, pools, clock.now(), clock.epoch(), time.time(), knobs)
+    return node_of(row, devices, pools, clock.now(), clock.epoch(), time.time(), knobs)
 
 
 def running_of(job: Job, at: float, version: int | None) -> Running:
