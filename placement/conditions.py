@@ -32,9 +32,9 @@ class Facts:
             self._quotas[user.pk] = quota_of(user, self.knobs)
         return self._quotas[user.pk]
 
-    def of(self, job: Job) -> Conditions | None:
-        """Return what a queued job waits for, None where it is room alone."""
-        ties, quota = self.ties.get(job.pk, ()), self.quota(job.user)
+    def of(self, job: Job, *, unsaved: bool = False) -> Conditions | None:
+        """Return what a queued job waits for, None where it is room alone; the ties of an unsaved one stand under 0."""
+        ties, quota = self.ties.get(0 if unsaved else job.pk, ()), self.quota(job.user)
         if not ties and quota is None and job.not_before is None and job.array_id is None:
             return None
         return Conditions(

@@ -59,12 +59,33 @@ class Holdings:
         self._waiting_to_be_counted.clear()
 
 
+def asked(waiting: Waiting, holdings: Holdings, wall: float) -> tuple[Check, ...]:
+    """Return the answers about the job's own conditions, () where it has none."""
+    if waiting.conditions is None:
+        return ()
+    return tuple(_questions(waiting, waiting.conditions, holdings, wall))
+
+
+def beyond(waiting: Waiting, holdings: Holdings, grant: Grant) -> Check | None:
+    """Return the refusal of a first run whose grant is more than its owner's quota leaves, None where it fits.
+
+    What a first run takes is known only once it has a place, so this is asked after all else said yes.
+    """
+    quota = waiting.conditions.quota if waiting.conditions else None
+    if quota is None:
+        return None
+    found = _memories(quota, holdings.of_user(waiting.user), waiting.estimate, grant)
+    return next((check for check in found if not check.ok), None)
+
+
 def applied(decision: Decision, waiting: Waiting, holdings: Holdings, wall: float) -> Decision:
     """Return the decision with the answers about the job's own conditions in it; one refusal and it waits."""
-    if waiting.conditions is None:
+    found = asked(waiting, holdings, wall)
+    if not found:
         return decision
-    asked = tuple(_questions(waiting, waiting.conditions, holdings, wall, decision.grant))
-    whole = tuple(sorted((*decision.whole, *asked), key=lambda check: check.code.rank))
+    over = None if decision.grant is None else beyond(waiting, holdings, decision.grant)
+    whole = (*decision.whole, *found) if over is None else (*decision.whole, *found, over)
+    whole = tuple(sorted(whole, key=lambda check: check.code.rank))
     refused = next((check for check in whole if not check.ok), None)
     if refused is None:
         return replace(decision, whole=whole)
@@ -87,17 +108,15 @@ def never_under(quota: Quota | None, estimate: Estimate) -> Check | None:
     return None
 
 
-def _questions(
-    waiting: Waiting, asked: Conditions, holdings: Holdings, wall: float, grant: Grant | None
-) -> Iterator[Check]:
-    if asked.after:
-        yield _depends(waiting.job, asked.after)
-    if asked.not_before is not None:
-        yield _not_before(asked.not_before, wall)
-    if asked.array and asked.array_limit is not None:
-        yield _array_limit(asked.array, asked.array_limit, holdings.of_array(asked.array))
-    if asked.quota is not None:
-        yield from _quota(asked.quota, holdings.of_user(waiting.user), waiting.estimate, grant)
+def _questions(waiting: Waiting, by: Conditions, holdings: Holdings, wall: float) -> Iterator[Check]:
+    if by.after:
+        yield _depends(waiting.job, by.after)
+    if by.not_before is not None:
+        yield _not_before(by.not_before, wall)
+    if by.array and by.array_limit is not None:
+        yield _array_limit(by.array, by.array_limit, holdings.of_array(by.array))
+    if by.quota is not None:
+        yield from _quota(by.quota, holdings.of_user(waiting.user), waiting.estimate)
 
 
 def _depends(job: int, ties: tuple[Tie, ...]) -> Check:
@@ -133,12 +152,16 @@ def _array_limit(array: int, limit: int, running: Sequence[int]) -> Check:
     return Check(Code.ARRAY_LIMIT, len(running) < limit, words, figures)
 
 
-def _quota(quota: Quota, held: Held, estimate: Estimate, grant: Grant | None) -> Iterator[Check]:
+def _quota(quota: Quota, held: Held, estimate: Estimate) -> Iterator[Check]:
     if quota.jobs is not None:
         count = len(held.jobs)
         who = f": {text.jobs(held.jobs)}" if held.jobs else ""
         words = f"{count} of the {quota.jobs} jobs that {quota.user} may run at once run{who}."
         yield Check(Code.QUOTA, count < quota.jobs, words, {"running": count, "limit": quota.jobs})
+    yield from _memories(quota, held, estimate, None)
+
+
+def _memories(quota: Quota, held: Held, estimate: Estimate, grant: Grant | None) -> Iterator[Check]:
     for kind in _MEMORY:
         limit = getattr(quota, kind)
         pool = estimate.pools.get(kind)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
 from calibration.domain.resources import MOST
+from placement.domain import terms
 from placement.domain.requests import Exclusive, Gpu
 
 LONGEST_ARGUMENT = 131_071
@@ -34,7 +35,9 @@ _GPU_WORDS = re.compile(
 class Submission:
     """One job as asked for. Bytes and seconds; exactly one of ``command``, ``argv``, ``workload`` is given.
 
-    ``device`` is a UUID; ``node`` and ``device`` "" mean any. ``params`` fill the workload's command.
+    ``device`` is a UUID; ``node`` and ``device`` "" mean any. ``params`` fill the workload's command. ``after`` is
+    (job, how it has to end) pairs, ``not_before`` unix seconds, ``array`` the number of members (0: a single job);
+    what is not said about further tries is the workload's.
     """
 
     name: str
@@ -55,6 +58,13 @@ class Submission:
     declared_vram: int | None = None
     time_limit_s: float | None = None
     priority: int = 0
+    after: tuple[tuple[int, str], ...] = ()
+    not_before: float | None = None
+    array: int = 0
+    array_limit: int | None = None
+    retry_times: int | None = None
+    retry_on: tuple[str, ...] = ()
+    retry_wait_s: float | None = None
     demo: bool = False
 
 
@@ -79,6 +89,7 @@ def _all_problems(s: Submission) -> Iterator[tuple[str, str]]:
     yield from _variables(s.environment)
     yield from _numbers(s)
     yield from _place(s)
+    yield from terms.problems(s)
     if not isinstance(s.demo, bool):
         yield "demo", "It must be true or false."
 

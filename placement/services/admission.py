@@ -22,7 +22,7 @@ from placement.domain.snapshot import Snapshot, Waiting
 from placement.domain.told import told
 from placement.domain.wire import decision_json, estimate_json
 from placement.models import Cycle, DecisionRecord, Job, Lease
-from placement.services import accounts, causes, cycle_pipe, cycle_row
+from placement.services import accounts, causes, cycle_pipe, cycle_row, tying
 
 log = logging.getLogger(__name__)
 _TRIES = 3
@@ -69,6 +69,7 @@ def _once() -> bool:
             cycle_pipe.begin()  # not before: who only waits for the lock holds up nobody
             at = clock.now()
             if Job.objects.filter(state=State.QUEUED).exists():
+                tying.end_never_met()
                 snapshot = snapshots.take(no_account=_remembering())
                 _claim(snapshot, told(plan(snapshot)))
             else:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 
 from calibration.domain.fingerprint import fingerprint
 from calibration.domain.keys import typed_command_key, workload_key
+from placement.domain import retries, terms
 from placement.domain.errors import NotYours, Refused
 from placement.domain.submission import Submission, problems
 from placement.models import IrrelevantArgument, Job, Role, Workload
@@ -35,6 +38,8 @@ def draft(user: User, submission: Submission) -> Job:
     command = submission.command
     if workload:
         command = _filled(workload, submission.params, wrong)
+    if not _says_how_often(submission, workload):
+        wrong["retry_times"] = "Say how often it may be run again, or leave the other answers about that empty."
     if not (command or submission.argv) and not wrong:
         wrong["command"] = "Type a command, or choose a workload."
     if wrong:
@@ -59,6 +64,8 @@ def draft(user: User, submission: Submission) -> Job:
         declared_vram=submission.declared_vram,
         time_limit_s=submission.time_limit_s or (workload.time_limit_s if workload else None),
         priority=submission.priority,
+        not_before=_moment(submission.not_before),
+        retry_policy=_retry_policy(submission, workload),
         demo=submission.demo,
     )
     _set_key(job, workload)
@@ -125,6 +132,19 @@ def _directory_problem(cwd: str) -> str:
     if not os.path.isdir(real) and os.access(os.path.dirname(real), os.R_OK | os.X_OK):
         return f"There is no directory {cwd[:200]} on this machine."
     return ""
+
+
+def _moment(at: float | None) -> datetime | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC)
+
+
+def _says_how_often(submission: Submission, workload: Workload | None) -> bool:
+    more = submission.retry_on or submission.retry_wait_s is not None
+    return not more or submission.retry_times is not None or bool(workload and workload.retry_policy)
+
+
+def _retry_policy(submission: Submission, workload: Workload | None) -> dict[str, Any]:
+    return retries.to_json(terms.policy(submission, retries.from_json(workload.retry_policy) if workload else None))
 
 
 def _short(command: str, argv: tuple[str, ...] | None) -> str:

@@ -20,7 +20,7 @@ from placement.domain.outcomes import Evidence, Verdict, decide_outcome
 from placement.models import Job, Lease
 from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
-from placement.services import cycle_row, evidence
+from placement.services import aftermath, cycle_row, evidence
 from placement.services.learning import Windows
 
 
@@ -67,6 +67,8 @@ def end(job: Job, record: ExitRecord | None, lost: str, round_: Round) -> list[E
     ended_at = _when(record.ended_at if record else None) or now
     duration = record.duration_s if record else None
     kept_evidence = {**job.evidence, "feeds": verdict.feeds}
+    if verdict.memory:
+        kept_evidence["memory"] = verdict.memory
     if receipt:
         kept_evidence["cap_receipt"] = receipt
     if record:
@@ -107,6 +109,7 @@ def end(job: Job, record: ExitRecord | None, lost: str, round_: Round) -> list[E
                 device_total=round_.device_totals.get(job.device),
                 duration=duration,
             )
+            aftermath.of(job.pk)
     return [Ended(job, tuple(job.charges))] if won else []
 
 

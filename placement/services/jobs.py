@@ -10,17 +10,20 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from calibration import clock, rows
-from placement import estimates, snapshots
+from placement import conditions, estimates, snapshots
+from placement.domain.conditions import Tie
 from placement.domain.decision import Check, Verdict
 from placement.domain.errors import Infeasible, NotFound, NotYours, Refused
 from placement.domain.feasibility import could_ever, max_workers
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.plan import would
+from placement.domain.prerequisites import never_under
 from placement.domain.snapshot import Snapshot, Waiting
+from placement.domain.streaks import HOLDER
 from placement.domain.submission import Submission
 from placement.domain.wire import decision_json, estimate_json
 from placement.models import Job, Role
-from placement.services import accounts, audit, cycle_row, drafting, members, secrets
+from placement.services import accounts, arrays, audit, cycle_row, drafting, groups, members, secrets, tying
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +38,30 @@ class Preview:
     infeasible: bool
 
 
-def submit(user: User, submission: Submission, *, form_key: str | None = None) -> Job:
-    """Store a submission and return its job; the same ``form_key`` again returns the first one.
+def submit(user: User, submission: Submission, *, form_key: str | None = None, repeats: Job | None = None) -> Job:
+    """Store a submission and return its job (of an array the first); the same ``form_key`` again returns that one.
 
-    Raise Refused (with a sentence per field), NotYours, or Infeasible: then nothing is stored.
+    ``repeats`` is the ended job that this one is run again for. Raise Refused (with a sentence per field), NotYours,
+    or Infeasible: then nothing is stored.
     """
     if form_key and (earlier := Job.objects.filter(form_key=form_key, user=user).first()):
         return earlier
     job = drafting.draft(user, submission)
     job.form_key = form_key or None
+    if repeats is not None:
+        job.retry_of, job.array, job.array_index = repeats, repeats.array, repeats.array_index
     snapshot = snapshots.take(without_jobs=True)
-    waiting = _waiting(job, snapshot)
+    waiting = _waiting(job, snapshot, ())
     _refuse_impossible(snapshot, waiting)
     job.estimate = estimate_json(waiting.estimate)
     try:
         with cycle_row.changing():
-            job.save(force_insert=True)
+            named = tying.resolved(submission.after)
+            if submission.array:
+                arrays.store(job, submission.array, submission.array_limit)
+            else:
+                job.save(force_insert=True)
+            tying.tie(job, named)
     except IntegrityError:
         earlier = Job.objects.filter(form_key=form_key, user=user).first() if form_key else None
         if earlier is None:
@@ -63,7 +74,7 @@ def preview(user: User, submission: Submission) -> Preview:
     """Return the estimate and the verdict that the submission would get at the end of today's queue."""
     job = drafting.draft(user, submission)
     snapshot = snapshots.take(no_account=accounts.problem)
-    waiting = _waiting(job, snapshot)
+    waiting = _waiting(job, snapshot, tuple(one.tie for one in tying.resolved(submission.after)))
     impossible = _impossible(snapshot, waiting)
     decision = would(snapshot, waiting)
     return Preview(
@@ -132,9 +143,12 @@ def retry(user: User, job_id: int) -> Job:
         declared_vram=old.declared_vram,
         time_limit_s=old.time_limit_s,
         priority=old.priority,
+        after=tying.again(old),
+        retry_times=old.retry_policy.get("times", 0),
+        retry_on=tuple(old.retry_policy.get("on", ())),
+        retry_wait_s=old.retry_policy.get("wait_s"),
     )
-    job = submit(old.user, submission)
-    Job.objects.filter(pk=job.pk).update(retry_of=old)
+    job = submit(old.user, submission, repeats=old)
     if old.user_id != user.pk:
         audit.record(user, "retry job", f"#{old.pk} of {old.user.get_username()}", new=job.pk)
     return job
@@ -151,21 +165,32 @@ def hold(user: User, job_id: int, why: str = "") -> None:
         raise Refused(f"#{job.pk} does not wait any more; only a waiting job can be held.")
 
 
-def release(user: User, job_id: int) -> None:
-    """Let a held job start again when there is room."""
+def release(user: User, job_id: int) -> str:
+    """Let a held job start again when there is room; where Tidegate held its group, the whole group."""
     job = _own(user, job_id)
+    if job.held_by == HOLDER:
+        count = groups.release(user, job)
+        return f"{count} {'job' if count == 1 else 'jobs'} of this group {'is' if count == 1 else 'are'} released."
     with cycle_row.changing():
         Job.objects.filter(pk=job.pk).update(held_by="", held_at=None, held_until=None, held_why="")
+    return f"#{job.pk} is released."
 
 
-def _waiting(job: Job, snapshot: Snapshot) -> Waiting:
+def _waiting(job: Job, snapshot: Snapshot, ties: tuple[Tie, ...]) -> Waiting:
     _, instrument = snapshots.knobs_now()
     problem = accounts.problem(job.user)
-    return snapshots.waiting_of(job, snapshot.at, snapshot.wall, clock.epoch(), rows.version(), instrument, problem)
+    facts = conditions.Facts({0: ties} if ties else {}, knobs=snapshot.knobs)
+    waits_for = facts.of(job, unsaved=True)
+    return snapshots.waiting_of(
+        job, snapshot.at, snapshot.wall, clock.epoch(), rows.version(), instrument, problem, waits_for
+    )
 
 
 def _impossible(snapshot: Snapshot, waiting: Waiting) -> tuple[Check, ...]:
-    """Return what each place could give at most when none could ever serve, nothing when one could."""
+    """Return why it could never start (its owner's quota, or what each place gives at most), nothing when it could."""
+    beyond = never_under(waiting.conditions.quota if waiting.conditions else None, waiting.estimate)
+    if beyond is not None:
+        return (beyond,)
     said = could_ever(snapshot, waiting.request, waiting.estimate)
     return () if any(check.ok for check in said) else said
 

@@ -23,7 +23,7 @@ from placement.runner.record import Started
 from placement.runner.signals import signal_member
 from placement.runner.status import Phase, RunStatus, look
 from placement.runner.stop_request import request_stop
-from placement.services import cycle_row
+from placement.services import aftermath, cycle_row
 from placement.services.ending import Ended, Round, end, release, run_dir_of, why_lost
 
 log = logging.getLogger(__name__)
@@ -82,6 +82,7 @@ def start_failed(job: Job, sentence: str) -> None:
             run_dir=str(run_dir_of(job)),
         ):
             release(job)
+            aftermath.of(job.pk)
 
 
 def directory_removed(job: Job) -> str:
@@ -94,6 +95,7 @@ def directory_removed(job: Job) -> str:
             state=State.FINISHED, outcome=Outcome.LOST, sentence=sentence[:1000], ended_at=timezone.now()
         ):
             release(job)
+            aftermath.of(job.pk)
     return sentence
 
 
@@ -103,7 +105,7 @@ def stop_for(job: Job, reason: str, sentence: str, figures: Mapping[str, Any]) -
         stop_reason=reason,
         stop_by="tidegate",
         stop_requested_at=timezone.now(),
-        evidence={reason: {"sentence": sentence, **figures}},
+        evidence={**job.evidence, reason: {"sentence": sentence, **figures}},
     )
     job.refresh_from_db()
 

@@ -14,6 +14,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from calibration.domain.resources import MOST
 from placement.domain import login_wait
 from placement.domain.accounts import Person
 from placement.domain.errors import NotYours, Refused
@@ -24,6 +25,7 @@ from placement.services.cycle_row import changing
 _RANK = {role: rank for rank, role in enumerate(Role)}
 _NEEDS = {"submit": Role.SUBMITTER, "operate": Role.OPERATOR, "administer": Role.ADMIN}
 _WHO_LENGTH = 200
+_MOST_JOBS = 1_000_000
 
 
 def role_of(user: Any) -> Role:
@@ -170,6 +172,27 @@ def set_account(admin: Any, user: Any, account: str, *, root: bool = False) -> N
         before, member.account = member.account, account
         member.save(update_fields=["account"])
         audit.record(admin, "set_account", f"user {user.get_username()}", before=before, after=account)
+
+
+def set_quota(admin: Any, user: Any, *, jobs: int | None, vram: int | None, ram: int | None) -> None:
+    """Limit what a user's jobs may hold at once (bytes); None: as the knobs say for everybody, 0: no limit."""
+    need(admin, "administer")
+    asked = {"quota_jobs": jobs, "quota_vram": vram, "quota_ram": ram}
+    for name, value in asked.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST):
+            said = f"A quota is a whole number from 0 (no limit) up, or empty for everybody's; not {value!r}."
+            raise Refused(said, {name: said})
+    if jobs is not None and jobs > _MOST_JOBS:
+        said = f"{_MOST_JOBS:,} jobs at once are the most that a quota can say; 0 means no limit."
+        raise Refused(said, {"quota_jobs": said})
+    with changing():
+        member, _ = Member.objects.get_or_create(user=user, defaults={"role": role_of(user).value})
+        before = {name: getattr(member, name) for name in asked}
+        if before == asked:
+            return
+        Member.objects.filter(pk=member.pk).update(**asked)
+        user.member = Member.objects.get(pk=member.pk)
+        audit.record(admin, "set_quota", f"user {user.get_username()}", before=before, after=asked)
 
 
 def first_admin() -> tuple[Any, bool]:

@@ -13,6 +13,7 @@ from django.conf import settings
 from calibration import clock
 from calibration.models import PoolNow
 from placement import snapshots
+from placement.domain.arrays import list_with_index, with_index
 from placement.domain.environment import (
     DEFAULT_PATH,
     BadVariable,
@@ -41,7 +42,7 @@ def start(job_id: int, attempt: int, by: Launch | None = None) -> str:
     claim decide. A start that cannot be prepared ends the job with the reason.
     """
     Node.objects.filter(name=settings.NODE).update(start_taken_clock=clock.now())
-    job = Job.objects.select_related("user", "user__member", "workload").filter(pk=job_id).first()
+    job = Job.objects.select_related("user", "user__member", "workload", "array").filter(pk=job_id).first()
     if job is None:
         raise LookupError(f"There is no job #{job_id} yet.")
     if (job.state, job.attempt, job.node) != (State.ADMITTED, attempt, settings.NODE):
@@ -104,6 +105,12 @@ def spec(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict[str, A
     """Return what the runner is told to do; the only place where the environment's values are in the clear."""
     knobs, _ = snapshots.knobs_now()
     command: dict[str, Any] = {"argv": job.argv} if job.argv else {"command": job.command}
+    if job.array_index is not None:
+        command = (
+            {"argv": list_with_index(job.argv, job.array_index)}
+            if job.argv
+            else {"command": with_index(job.command, job.array_index)}
+        )
     return {
         "version": 1,
         "job_id": job.pk,
@@ -143,9 +150,17 @@ def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict
         "TIDEGATE_ATTEMPT": str(job.attempt),
         "TIDEGATE_WORKERS": str(job.workers),
         "TIDEGATE_RECEIPTS": str(run_dir / "receipts"),
+        **_array_variables(job),
         **_device_variables(job, {**preset, **given}),
     }
     return build_environment(base, listed, preset, given, ours)
+
+
+def _array_variables(job: Job) -> dict[str, str]:
+    if job.array is None:
+        return {}
+    known = {"ID": job.array_id, "INDEX": job.array_index, "SIZE": job.array.size}
+    return {f"TIDEGATE_ARRAY_{name}": str(value) for name, value in known.items()}
 
 
 def _device_variables(job: Job, user_env: dict[str, str]) -> dict[str, str]:

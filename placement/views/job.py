@@ -70,7 +70,7 @@ def hold(request: HttpRequest, job_id: int) -> HttpResponse:
 @door(Role.SUBMITTER, ("POST",))
 def release(request: HttpRequest, job_id: int) -> HttpResponse:
     """Let a held job start again."""
-    return _change(request, job_id, lambda: jobs.release(request.user, job_id), f"#{job_id} is released.")
+    return _change(request, job_id, lambda: jobs.release(request.user, job_id))
 
 
 @door(Role.SUBMITTER, ("POST",))
