@@ -105,14 +105,12 @@ class Job(Holdable):
     class Meta:
         indexes = [
             models.Index(fields=["state", "-priority", "id"], name="jobs_by_state"),  # reader: snapshots.take
-            models.Index(fields=["-ended_at", "-id"], name="jobs_ended", condition=Q(state="finished")),  # queue page
+            models.Index(fields=["state", "-ended_at", "-id"], name="jobs_by_end"),  # reader: queue page
             models.Index(fields=["user", "-id"], name="jobs_by_user"),  # reader: own jobs
             models.Index(fields=["outcome", "-id"], name="jobs_by_outcome"),  # reader: selectors.lists
             models.Index(fields=["user", "outcome", "-id"], name="jobs_by_user_and_outcome"),  # the same
             models.Index(fields=["-id", "name"], name="jobs_by_name"),  # the same: a stretch of ids is searched
-            models.Index(
-                fields=["ended_at"], name="jobs_to_prune", condition=Q(state="finished", pruned_at=None)
-            ),  # reader: services.retention
+            models.Index(fields=["state", "pruned_at", "ended_at"], name="jobs_not_pruned"),  # services.retention
             models.Index(
                 fields=["array", "state", "id"], name="jobs_by_array", condition=Q(array__isnull=False)
             ),  # reader: conditions.in_sight, the array's page
