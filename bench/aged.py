@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -81,8 +81,8 @@ class Side:
         for number in range(RUNNING + QUEUED):
             jobs.submit(self.user, self._draft(number))
 
-        def send(node: str, job_id: int, attempt: int) -> bool:
-            starting.start(job_id, attempt)
+        def send(node: str, starts: Sequence[tuple[int, int]]) -> bool:
+            starting.start_all(starts)
             return True
 
         def running() -> bool:

@@ -6,14 +6,14 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.conf import settings
 from django.db import close_old_connections
 from django.utils import timezone
 
 from placement.models import Node
-from placement.services import admission, dispatching, node_tick
+from placement.services import admission, dispatching, forecasting, node_tick
 from placement.services.node_tick import Agent
 
 log = logging.getLogger(__name__)
@@ -33,8 +33,8 @@ def made_agent() -> Agent:
     return Agent(settings.NODE)
 
 
-Send = Callable[[str, int, int], bool]
-"""Tell a node's start worker (node, job, attempt); False when the broker is away."""
+Send = Callable[[str, Sequence[dispatching.Start]], bool]
+"""Tell a node's start worker what to launch; False when the broker is away."""
 
 
 def tick(send: Send, *, asked_by_end: bool = False) -> bool:
@@ -52,6 +52,7 @@ def tick(send: Send, *, asked_by_end: bool = False) -> bool:
         node_tick.look(mine)  # 1 read, 2 attribute, 3 observe, 4 reap, 5 store
     admission.run_if_due(at_once=asked_by_end)  # 6 snapshot, 7 plan, 8 claim
     dispatch(send)  # 9 dispatch
+    forecasting.run_if_due(admission.newest)
     return True
 
 
@@ -60,17 +61,17 @@ def wake(send: Send) -> None:
     admission.run_if_due(wanted_only=True)
     dispatch(send)
     dispatching.pass_on_stops(settings.NODE)
+    forecasting.run_if_due(admission.newest)
 
 
 def dispatch(send: Send) -> None:
     """Send the starts that are due to the nodes that are to run them."""
-    for node, job_id, attempt in dispatching.due(settings.NODE):
-        if send(node, job_id, attempt):
-            dispatching.sent(node, job_id, attempt)
-            broker_is(here=True)
-        else:
+    for node, starts in dispatching.due(settings.NODE):
+        if not send(node, starts):
             broker_is(here=False)
             return
+        dispatching.sent(node, starts)
+        broker_is(here=True)
 
 
 def tick_without_broker() -> None:

@@ -33,12 +33,17 @@ def wake() -> None:
 
 
 @shared_task(name="placement.tasks.start", bind=True, ignore_result=True, max_retries=5, default_retry_delay=0.2)
-def start(self: Any, job_id: int, attempt: int) -> None:
-    """Launch the runner of an admitted job; a row that is not there yet is asked for again."""
-    try:
-        log.info("#%s: %s", job_id, starting.start(job_id, attempt, _nursery().launch), extra={"action": "start"})
-    except LookupError as error:
-        raise self.retry(exc=error) from error
+def start(self: Any, starts: list[tuple[int, int]] | int, attempt: int | None = None) -> None:
+    """Launch the runners of admitted attempts; a row that is not there yet is asked for again.
+
+    A message from before an update names one job and its attempt.
+    """
+    wanted = [(starts, attempt or 1)] if isinstance(starts, int) else [(job, number) for job, number in starts]
+    said, missing = starting.start_all(wanted, _nursery().launch)
+    for job, sentence in said:
+        log.info("#%s: %s", job, sentence, extra={"action": "start"})
+    if missing:
+        raise self.retry(args=(missing,), exc=starting.NoRow(f"There is no job #{missing[0][0]} yet."))
 
 
 @functools.cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from typing import Any
 
 from celery import current_app
 from kombu.exceptions import OperationalError
@@ -17,16 +19,16 @@ def wake_all() -> bool:
     return all(_send("placement.tasks.wake", f"node.{name}", (), expires=5) for name in _nodes())
 
 
-def send_start(node: str, job_id: int, attempt: int) -> bool:
-    """Tell a node's start worker to launch a job; False when the broker is away."""
-    return _send("placement.tasks.start", f"start.{node}", (job_id, attempt), expires=30)
+def send_start(node: str, starts: Sequence[tuple[int, int]]) -> bool:
+    """Tell a node's start worker to launch these attempts (job, attempt); False when the broker is away."""
+    return _send("placement.tasks.start", f"start.{node}", (list(starts),), expires=30)
 
 
 def _nodes() -> list[str]:
     return list(Node.objects.values_list("name", flat=True))
 
 
-def _send(task: str, queue: str, arguments: tuple[int, ...], expires: float) -> bool:
+def _send(task: str, queue: str, arguments: tuple[Any, ...], expires: float) -> bool:
     try:
         current_app.send_task(task, arguments, queue=queue, routing_key=queue, expires=expires, retry=False)
     except (OperationalError, OSError) as error:

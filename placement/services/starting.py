@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,31 @@ from placement.services import accounts, lifecycle, secrets
 
 Launch = Callable[[Path], LaunchResult]
 """Starts a runner for a run directory: by itself, or from a nursery that is kept."""
+log = logging.getLogger(__name__)
 _LISTED = ("TZ", "LD_LIBRARY_PATH", "http_proxy", "https_proxy", "no_proxy")  # of the worker's environment
+
+
+class NoRow(LookupError):
+    """A message came before the row that it names can be read."""
+
+
+def start_all(
+    wanted: Iterable[tuple[int, int]], by: Launch | None = None
+) -> tuple[list[tuple[int, str]], list[tuple[int, int]]]:
+    """Start attempts (job, attempt) one after the other; return what came of each, and those that have no row yet.
+
+    What one start raises delays only that one: it has no claim, so it is told again.
+    """
+    said: list[tuple[int, str]] = []
+    missing: list[tuple[int, int]] = []
+    for job_id, attempt in wanted:
+        try:
+            said.append((job_id, start(job_id, attempt, by)))
+        except NoRow:
+            missing.append((job_id, attempt))
+        except Exception:
+            log.exception("#%s could not be looked after", job_id, extra={"action": "start_failed"})
+    return said, missing
 
 
 def start(job_id: int, attempt: int, by: Launch | None = None) -> str:
@@ -44,7 +69,7 @@ def start(job_id: int, attempt: int, by: Launch | None = None) -> str:
     Node.objects.filter(name=settings.NODE).update(start_taken_clock=clock.now())
     job = Job.objects.select_related("user", "user__member", "workload", "array").filter(pk=job_id).first()
     if job is None:
-        raise LookupError(f"There is no job #{job_id} yet.")
+        raise NoRow(f"There is no job #{job_id} yet.")
     if (job.state, job.attempt, job.node) != (State.ADMITTED, attempt, settings.NODE):
         return f"#{job_id} attempt {attempt} is not to be started: it is {job.state}, attempt {job.attempt}."
     if job.stop_requested_at is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -39,13 +39,15 @@ class Here:
     def __init__(self) -> None:
         self.user = a_user("ann", Role.ADMIN)
         self.sent: list[tuple[str, int, int]] = []
+        self.messages = 0
         self.said: list[str] = []
         self.deliver = True
 
-    def send(self, node: str, job_id: int, attempt: int) -> bool:
-        self.sent.append((node, job_id, attempt))
+    def send(self, node: str, starts: Sequence[tuple[int, int]]) -> bool:
+        self.sent += [(node, job_id, attempt) for job_id, attempt in starts]
+        self.messages += 1
         if self.deliver:
-            self.said.append(starting.start(job_id, attempt))
+            self.said += [sentence for _, sentence in starting.start_all(starts)[0]]
         return True
 
     def tick(self) -> None:

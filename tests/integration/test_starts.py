@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from placement import tasks
 from placement.domain.jobs import State
 from placement.models import Job, Lease, Node
 from placement.runner.identity import Identity, read_boot_id
+from placement.runner.launch import launch
 from placement.runner.record import claim
-from placement.services import jobs, starting
+from placement.services import dispatching, jobs, starting
 from tests.integration.databases import together
 from tests.integration.loop_here import GIB, MIB, Here, control, here, leased
 from tests.wait import until
@@ -64,6 +66,45 @@ def test_a_message_that_comes_before_its_row_is_asked_for_again(node: Here) -> N
     with pytest.raises(Exception) as caught:  # eager: asked for again at once, until there are no tries left
         tasks.start.apply(args=(job_id, 1), throw=True)
     assert "There is no job #41 yet" in str(caught.value)
+
+
+def test_starts_of_one_node_come_in_one_message(node: Here) -> None:
+    wanted = [node.submit("sleep 600", declared_ram=MIB) for _ in range(dispatching.AT_ONCE + 1)]
+    node.tick()
+    assert node.messages == 2, "the last one is for whoever is free first"
+    assert [job for _, job, _ in node.sent] == [job.pk for job in wanted]
+    assert set(Job.objects.values_list("dispatched_clock", flat=True)) != {None}
+    for job in wanted:
+        node.reach(job, State.RUNNING)
+    assert len(node.sent) == len(wanted)
+
+
+def test_a_message_names_several_attempts_and_an_old_one_names_one(node: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.deliver = False
+    first, second, third = (node.submit("sleep 600", declared_ram=MIB) for _ in range(3))
+    node.tick()
+    real = starting.make_run_dir
+
+    def broken(job: Job) -> Path:
+        if job.pk == first.pk:
+            raise RuntimeError("a fault of ours")
+        return real(job)
+
+    monkeypatch.setattr(starting, "make_run_dir", broken)
+    monkeypatch.setattr(tasks, "_nursery", lambda: SimpleNamespace(launch=launch))
+    tasks.start.apply(args=([[first.pk, 1], [second.pk, 1]],), throw=True)
+    tasks.start.apply(args=(third.pk, 1), throw=True)  # as it was sent before an update
+    for job in (second, third):
+        node.reach(job, State.RUNNING)
+    assert not (control(first) / "claim").exists()
+
+
+def test_of_a_message_only_what_has_no_row_yet_is_asked_for_again(node: Here) -> None:
+    node.deliver = False
+    job = node.submit("sleep 600", declared_ram=MIB)
+    node.tick()
+    said, missing = starting.start_all([(job.pk + 1, 1), (job.pk, 1)])
+    assert (missing, [number for number, _ in said]) == ([(job.pk + 1, 1)], [job.pk])
 
 
 def test_a_lost_message_is_sent_again_and_the_flag_tells_of_a_worker_that_takes_none(
