@@ -184,6 +184,7 @@ def _quick() -> None:
 def _settle() -> None:
     """Leave the database as time would have: counters after the last id, PostgreSQL's figures up to date."""
     with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE bench_keys")
         if connection.vendor == "sqlite":
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             cursor.execute("PRAGMA cache_size=-2000")

@@ -50,7 +50,7 @@ def series(node: str, pool: str, span: Span, now: int, since: int | None = None)
     points = list(
         Point.objects.filter(node=node, pool=pool, step=step, at__gte=start, at__lte=now)
         .order_by("at")
-        .only("at", "total", "used", "owners")
+        .only("at", "step", "total", "used", "owners")
     )
     points = _with_gaps(_thin(points), since)
     names = sorted({owner for point in points for owner in point.owners})
