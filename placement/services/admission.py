@@ -17,9 +17,9 @@ from placement import snapshots
 from placement.domain.decision import Code, Decision, Verdict
 from placement.domain.history import worth_writing
 from placement.domain.jobs import State
-from placement.domain.plan import plan
+from placement.domain.plan import Plan, plan
 from placement.domain.snapshot import Snapshot, Waiting
-from placement.domain.told import told
+from placement.domain.told import judged
 from placement.domain.wire import decision_json, estimate_json
 from placement.models import Cycle, DecisionRecord, Job, Lease
 from placement.services import accounts, causes, cycle_pipe, cycle_row, tying
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 _TRIES = 3
 _REFRESH = 10.0  # seconds after which ages on a waiting job's row are brought up to date
 _written: dict[int, DecisionRecord] = {}  # of jobs that wait: what their history last said
+newest: Plan | None = None  # of this process's last cycle, for forecasts; None when nobody waited in it
 
 
 def run_if_due(*, wanted_only: bool = False, at_once: bool = False) -> bool:
@@ -62,6 +63,8 @@ def run() -> bool:
 
 
 def _once() -> bool:
+    global newest
+    made: Plan | None = None
     try:
         with cycle_row.in_line(), transaction.atomic():
             seen = _lock()
@@ -71,7 +74,8 @@ def _once() -> bool:
             if Job.objects.filter(state=State.QUEUED).exists():
                 tying.end_never_met()
                 snapshot = snapshots.take(no_account=_remembering())
-                _claim(snapshot, told(plan(snapshot)))
+                made = plan(snapshot)
+                _claim(snapshot, judged(made))
             else:
                 _written.clear()  # nobody waits: there is nothing to decide on
             Cycle.objects.filter(pk=1).update(
@@ -83,6 +87,7 @@ def _once() -> bool:
             )
     finally:
         cycle_pipe.end()
+    newest = made
     return True
 
 
