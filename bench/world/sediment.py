@@ -1,0 +1,93 @@
+"""What the product has learned so far, kept as its database keeps it, without one."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Sequence
+
+from bench.world.submissions import Submission
+from calibration.domain.estimate import Estimate, estimate
+from calibration.domain.knobs import Knobs
+from calibration.domain.sediment import Key, Row
+
+MIB = 1 << 20
+NEWEST = 400
+"""Rows that are read for one estimate."""
+LENGTHS = 50
+"""Durations that a prediction stands on."""
+
+
+def key_of(row: Submission, merged: bool = False) -> Key:
+    """Return what a submission is learned under: everybody runs one script, with arguments.
+
+    ``merged``: the arguments are marked as not mattering.
+    """
+    script = row.script
+    return Key(f"{script}: python", f"edition {row.edition}", script if merged else row.key, script)
+
+
+class Sediment:
+    """Closed rows and settled open ones, with estimates and durations of each key until its rows change."""
+
+    def __init__(self, knobs: Knobs, merged: bool) -> None:
+        self.knobs, self.merged = knobs, merged
+        self._rows: defaultdict[str, list[Row]] = defaultdict(list)  # per workload, newest last
+        self._open: defaultdict[str, dict[int, Row]] = defaultdict(dict)
+        self._lengths: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+        self._of_user: defaultdict[str, list[float]] = defaultdict(list)
+        self._known: defaultdict[str, dict[tuple[Key, float], Estimate]] = defaultdict(dict)
+        self._to_peak: dict[tuple[Key, str], float] = {}
+
+    def keep(self, row: Row, job: int) -> None:
+        """Keep the row of a run that is over."""
+        where = row.key.workload
+        self._open[where].pop(job, None)
+        self._rows[where].append(row)
+        self._known[where].clear()
+        if row.completed:
+            self._lengths[where, row.key.params].append(row.duration)
+            self._of_user[where].append(row.duration)
+            for kind, seconds in row.seconds_to_peak.items():
+                name = (row.key, kind)
+                self._to_peak[name] = max(seconds, self._to_peak.get(name, 0.0))
+
+    def tell(self, row: Row | None, key: Key, job: int) -> None:
+        """Keep the row of a settled run that still goes on; None: it is over, and left none."""
+        where = key.workload
+        if row is not None:
+            self._open[where][job] = row
+        elif self._open[where].pop(job, None) is None:
+            return
+        self._known[where].clear()
+
+    def estimate(self, key: Key, declared: float) -> Estimate:
+        """Return what a run of the key is expected to need; ``declared`` MiB, 0 for nothing said."""
+        known = self._known[key.workload]
+        if (key, declared) not in known:
+            rows = [*self._rows[key.workload][-NEWEST:][::-1], *self._open_of(key)]
+            said = {"vram": int(declared * MIB)} if declared else None
+            known[key, declared] = estimate(
+                key, rows, needs=frozenset({"ram", "vram"}), declared=said, knobs=self.knobs
+            )
+        return known[key, declared]
+
+    def _open_of(self, key: Key) -> Sequence[Row]:
+        return [row for row in self._open[key.workload].values() if row.key.params == key.params]
+
+    def durations(self, key: Key) -> Sequence[float]:
+        """Return the seconds of the key's last runs, else of its user's."""
+        return self._lengths.get((key.workload, key.params), [])[-LENGTHS:] or self._of_user[key.workload][-LENGTHS:]
+
+    def seconds_to_peak(self, key: Key, kind: str) -> float | None:
+        """Return the longest time that a completed run of the key took to its peak."""
+        return self._to_peak.get((key, kind))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that at least this share of the values do not exceed."""
+    ordered: list[float] = []
+    for value in values:
+        insort(ordered, value)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
