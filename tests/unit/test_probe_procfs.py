@@ -133,3 +133,46 @@ def test_a_proc_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         walk.walk()
     shutil.rmtree(tmp_path)
+
+
+def kept_files(walk: ProcWalk) -> dict[int, str]:
+    return {pid: os.readlink(f"/proc/self/fd/{number}") for pid, number in walk._files.items()}
+
+
+def test_files_are_kept_up_to_a_number_and_closed_when_their_process_ends() -> None:
+    walk = ProcWalk(keep=10**6)
+    with subprocess.Popen(["sleep", "600"]) as child:
+        assert walk.walk().keys() >= {child.pid, os.getpid()}
+        assert kept_files(walk)[child.pid] == f"/proc/{child.pid}/stat"
+        assert walk.walk()[child.pid].name == "sleep"
+        child.kill()
+    with pytest.raises(ProcessLookupError):
+        os.pread(walk._files[child.pid], 64, 0)
+    assert child.pid not in walk.walk()
+    assert child.pid not in walk._files
+    few = ProcWalk(keep=3)
+    assert len(few.walk()) > 3
+    assert len(few._files) == 3
+    assert few.walk().keys() >= {os.getpid()}
+
+
+def test_another_process_under_the_number_of_a_kept_file_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = ProcWalk(keep=10**6)
+    with subprocess.Popen(["sleep", "600"]) as child:
+        walk.walk()
+        # As after an end and a reuse of the number: the kept file is of a process that is gone.
+        with subprocess.Popen(["true"]) as gone:
+            other = os.open(f"/proc/{gone.pid}/stat", os.O_RDONLY)
+        os.dup2(other, walk._files[child.pid], inheritable=False)
+        os.close(other)
+        assert walk.walk()[child.pid].name == "sleep"
+        assert kept_files(walk)[child.pid] == f"/proc/{child.pid}/stat"
+        child.kill()
+
+
+def test_a_folder_that_only_looks_like_proc_is_read_anew_each_time(tmp_path: Path) -> None:
+    proc, walk = FakeProc(tmp_path), ProcWalk(str(tmp_path))
+    proc.process(10)
+    walk.walk()
+    assert walk._files == {}
+    assert 0 < procfs.spare_descriptors() <= 8192
