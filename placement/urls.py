@@ -5,7 +5,7 @@ from django.urls import path
 from placement.api import jobs as api_jobs
 from placement.api import queue as api_queue
 from placement.api import shape
-from placement.views import devices, job, lists, log, login, people, queue, submit
+from placement.views import arrays, devices, job, lists, log, login, people, queue, submit
 
 # Ways in and out.
 access_urls = [
@@ -47,6 +47,12 @@ job_urls = [
     path("jobs/<int:job_id>/mark", job.mark, name="job-mark"),
 ]
 
+# Arrays: many jobs from one submission.
+array_urls = [
+    path("arrays/<int:array_id>", arrays.page, name="array"),
+    path("arrays/<int:array_id>/cancel", arrays.cancel, name="array-cancel"),
+]
+
 # Devices: charts and declarations.
 device_urls = [
     path("devices", devices.page, name="devices"),
@@ -64,6 +70,7 @@ people_urls = [
     path("people", people.page, name="people"),
     path("people/add", people.add, name="people-add"),
     path("people/<int:user_id>/edit", people.edit, name="people-edit"),
+    path("people/<int:user_id>/quota", people.quota, name="people-quota"),
     path("people/<int:user_id>/link", people.link, name="people-link"),
     path("people/<int:user_id>/let-in", people.let_in, name="people-let-in"),
     path("audit", people.audit, name="audit"),
@@ -75,6 +82,9 @@ api_urls = [
     path("api/v1/jobs", api_jobs.submit, name="api-submit"),
     path("api/v1/jobs/<int:job_id>", api_jobs.look, name="api-job"),
     path("api/v1/jobs/<int:job_id>/cancel", api_jobs.cancel, name="api-cancel"),
+    path("api/v1/jobs/<int:job_id>/release", api_jobs.release, name="api-release"),
+    path("api/v1/arrays/<int:array_id>", api_jobs.array, name="api-array"),
+    path("api/v1/arrays/<int:array_id>/cancel", api_jobs.cancel_array, name="api-array-cancel"),
     path("api/v1/estimate", api_jobs.estimate, name="api-estimate"),
     path("api/", shape.nowhere),
     path("api/<path:rest>", shape.nowhere),
@@ -85,6 +95,7 @@ urlpatterns = [
     *queue_urls,
     *submit_urls,
     *job_urls,
+    *array_urls,
     *device_urls,
     *people_urls,
     *api_urls,

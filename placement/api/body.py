@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 from calibration.domain.errors import BadAmount
 from calibration.domain.resources import parse_bytes
+from placement.api import terms
 from placement.domain.errors import Refused
 from placement.domain.submission import Submission
 from placement.forms.submit import first_line
@@ -17,7 +18,7 @@ from placement.forms.submit import first_line
 TEXTS = ("name", "note", "command", "workload", "setup", "cwd", "node", "device", "gpu", "exclusive")
 AMOUNTS = ("declared_ram", "declared_vram")
 OTHERS = ("argv", "params", "environment", "workers", "priority", "time_limit_s")
-FIELDS = frozenset((*TEXTS, *AMOUNTS, *OTHERS, "form_key"))
+FIELDS = frozenset((*TEXTS, *AMOUNTS, *OTHERS, *terms.FIELDS, "form_key"))
 
 
 def _no_number(text: str) -> NoReturn:
@@ -62,6 +63,7 @@ def submission(body: Mapping[str, Any]) -> Submission:
         else:
             values[name] = amount
     _lists(body, values, wrong)
+    terms.read(body, values, wrong)
     if wrong:
         raise Refused("The request cannot be taken: " + " ".join(f"{n}: {t}" for n, t in wrong.items()), wrong)
     if not values.get("name"):

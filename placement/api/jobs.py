@@ -11,8 +11,8 @@ from placement.api import body
 from placement.api.shape import endpoint
 from placement.domain.errors import NotFound
 from placement.models import Job, Role
-from placement.selectors import access, job, rows
-from placement.services import jobs, workloads
+from placement.selectors import access, job, rows, terms
+from placement.services import arrays, jobs, workloads
 from placement.views import wake
 
 
@@ -56,6 +56,45 @@ def cancel(request: HttpRequest, job_id: int) -> JsonResponse:
     said = jobs.cancel(request.user, job_id)
     wake.soon()
     return JsonResponse({"message": said, "job": one(request, _found(job_id))})
+
+
+@endpoint(Role.SUBMITTER, ("POST",))
+def release(request: HttpRequest, job_id: int) -> JsonResponse:
+    """Let a held job start again, and the rest of its group where Tidegate held that."""
+    _found(job_id)
+    said = jobs.release(request.user, job_id)
+    wake.soon()
+    return JsonResponse({"message": said, "job": one(request, _found(job_id))})
+
+
+@endpoint()
+def array(request: HttpRequest, array_id: int) -> JsonResponse:
+    """Return an array: how many of its members are in which state."""
+    return JsonResponse({"array": _array(request, array_id)})
+
+
+@endpoint(Role.SUBMITTER, ("POST",))
+def cancel_array(request: HttpRequest, array_id: int) -> JsonResponse:
+    """Stop all members of an array."""
+    _array(request, array_id)
+    said = arrays.cancel(request.user, array_id)
+    wake.soon()
+    return JsonResponse({"message": said, "array": _array(request, array_id)})
+
+
+def _array(request: HttpRequest, array_id: int) -> dict[str, Any]:
+    page = terms.array_page(request.user, array_id) if array_id < 2**63 else None
+    if page is None:
+        raise NotFound(f"There is no array {array_id}.")
+    return {
+        "id": page.id,
+        "name": page.name,
+        "user": page.owner,
+        "size": page.size,
+        "limit": page.limit,
+        "made_at": page.made,
+        "counts": {key: count for _, key, count in page.counts},
+    }
 
 
 def _asked(request: HttpRequest) -> dict[str, Any]:
@@ -103,6 +142,7 @@ def one(request: HttpRequest, row: Job) -> dict[str, Any]:
         "code": row.code or None,
         "evidence": row.evidence,
         "leftovers": row.leftovers,
+        **terms.as_json(row),
     }
     if access.sees_private(request.user, row):
         shown |= {"note": row.note, "command": row.command, "argv": row.argv, "cwd": row.cwd, "setup": row.setup}

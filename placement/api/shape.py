@@ -105,4 +105,6 @@ def _answer(problem: Exception) -> JsonResponse:
 @csrf_exempt
 def nowhere(request: HttpRequest, rest: str = "") -> JsonResponse:
     """Answer what no endpoint has."""
-    return error(404, "not_found", "There is no such endpoint. Known are under /api/v1/: queue, jobs, estimate.")
+    return error(
+        404, "not_found", "There is no such endpoint. Known are under /api/v1/: queue, jobs, arrays, estimate."
+    )

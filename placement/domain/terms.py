@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
 from placement.domain.arrays import MOST_MEMBERS
@@ -93,6 +94,30 @@ def parse_outcomes(text: str) -> tuple[str, ...]:
         if part:
             found.append(part)
     return tuple(dict.fromkeys(found))
+
+
+def parse_moment(text: str, zone: tzinfo | None) -> float:
+    """Return the unix seconds of a date and time. ``zone`` is that of a text without one; None: it has to say it.
+
+    Raise ValueError with a sentence, also for an hour that a change of clocks leaves out.
+    """
+    shown = text.strip()[:40]
+    try:
+        at = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"{shown!r} is no date and time. Write one such as 2026-12-01 08:00.") from None
+    if not 1970 < at.year < 2100:
+        raise ValueError(f"{shown!r} is not a time at which anything could start here.")
+    if len(text.strip()) <= 10:
+        raise ValueError(f"{shown!r} has no time of day. Write one such as 2026-12-01 08:00.")
+    if at.tzinfo is None and zone is None:
+        raise ValueError(f"{shown!r} says no zone. Add one: 2026-12-01T08:00Z, or +01:00 at its end.")
+    if at.tzinfo is None:
+        local = at.replace(tzinfo=zone)
+        if local.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != at:
+            raise ValueError(f"{shown!r} does not exist there: the clocks go forward over it.")
+        at = local
+    return at.timestamp()
 
 
 def _no_outcome(part: str) -> str:

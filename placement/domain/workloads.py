@@ -10,7 +10,9 @@ from typing import Any
 
 from calibration.domain.errors import BadAmount
 from calibration.domain.resources import parse_bytes
+from placement.domain import retries
 from placement.domain.errors import Refused
+from placement.domain.jobs import Outcome
 
 _TEXTS = {"name": 100, "summary": 200, "command": 100_000, "setup": 10_000, "cwd": 1000}
 _CHOICES = {"gpu": ("none", "one"), "exclusive": ("no", "device", "machine")}
@@ -25,6 +27,7 @@ _KNOWN = (
     "files",
     "parameters",
     "environment",
+    "retry",
 )
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -49,6 +52,7 @@ class Definition:
     files: tuple[str, ...] = ()
     parameters: tuple[Mapping[str, Any], ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    retry_policy: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse(text: str) -> Definition:
@@ -62,7 +66,7 @@ def parse(text: str) -> Definition:
         wrong.setdefault(name, sentence)
     if wrong:
         raise Refused(" ".join(f"{name}: {sentence}" for name, sentence in wrong.items()), wrong)
-    values = {name: table[name] for name in table if name not in (*_AMOUNTS, "parameters", "files")}
+    values = {name: table[name] for name in table if name not in (*_AMOUNTS, "parameters", "files", "retry")}
     values |= {name: parse_bytes(table[name]) for name in _AMOUNTS if name in table}
     values["files"] = tuple(table.get("files", ()))
     values["parameters"] = tuple(
@@ -74,6 +78,7 @@ def parse(text: str) -> Definition:
         }
         for name, p in table.get("parameters", {}).items()
     )
+    values["retry_policy"] = retries.to_json(_retry(table.get("retry")))
     return Definition(**values)
 
 
@@ -99,6 +104,7 @@ def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         except BadAmount as error:
             yield name, str(error)
     yield from _numbers(table)
+    yield from _retries(table)
     yield from _tables(table)
 
 
@@ -110,6 +116,30 @@ def _numbers(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "time_limit_s", "It is a number of seconds above 0."
     if not isinstance(table.get("shape_varies", False), bool):
         yield "shape_varies", "It is true or false."
+
+
+def _retry(table: Mapping[str, Any] | None) -> retries.Policy | None:
+    if not table:
+        return None
+    on = tuple(Outcome(o) for o in table.get("on", ())) or retries.USUAL
+    wait, longest = table.get("wait_s", retries.WAIT_S), table.get("longest_s", retries.LONGEST_WAIT_S)
+    return retries.Policy(table["times"], on, float(wait), float(longest))
+
+
+def _retries(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    retry = table.get("retry", {})
+    if not isinstance(retry, dict) or (retry and set(retry) - {"times", "on", "wait_s", "longest_s"}):
+        yield "retry", "It is a table [retry] with times, on (a list of ends), wait_s and longest_s."
+        return
+    times, on = retry.get("times", 0 if not retry else None), retry.get("on", [])
+    if isinstance(times, bool) or not isinstance(times, int) or not 0 <= times <= retries.MOST_TIMES:
+        yield "retry", f"times is a whole number from 0 to {retries.MOST_TIMES}."
+    if not isinstance(on, list) or not all(isinstance(o, str) and o in set(retries.REPEATABLE) for o in on):
+        yield "retry", f"on is a list of {', '.join(retries.REPEATABLE)}."
+    for name in ("wait_s", "longest_s"):
+        wait = retry.get(name, 0)
+        if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= retries.MOST_WAIT_S:
+            yield "retry", f"{name} is a number of seconds from 0 to {retries.MOST_WAIT_S:,.0f}."
 
 
 def _tables(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

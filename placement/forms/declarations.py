@@ -93,3 +93,17 @@ class PersonForm(forms.Form):
     role = forms.CharField(max_length=10)
     account = forms.CharField(required=False, max_length=64)
     root = forms.BooleanField(required=False)
+
+
+class QuotaForm(forms.Form):
+    """What one person's jobs may hold at once; empty: as for everybody, 0: no limit."""
+
+    jobs = forms.IntegerField(required=False, min_value=0, max_value=1_000_000)
+    vram = Amount(required=False)
+    ram = Amount(required=False)
+
+    def __init__(self, *args: Any, member: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for name in ("vram", "ram"):
+            stored = getattr(member, f"quota_{name}", None)
+            self.fields[name].stored = stored

@@ -9,13 +9,14 @@ from django import forms
 
 from placement.domain.submission import MOST_PRIORITY, MOST_WORKERS, Submission
 from placement.forms.fields import Amount, TimeLimit
+from placement.forms.terms import TermsForm
 from placement.models import Workload
 from placement.selectors.submit import Choices
 
 PARAM = "param_"
 
 
-class SubmitForm(forms.Form):
+class SubmitForm(TermsForm):
     """One submission. Fields are named as in Submission, so that refusals land beside them."""
 
     kind = forms.ChoiceField(
@@ -126,6 +127,7 @@ class SubmitForm(forms.Form):
             declared_vram=data["declared_vram"] if data["gpu"] == "one" else None,
             time_limit_s=data["time_limit_s"],
             priority=data["priority"] or 0,
+            **self.terms(),
         )
 
     def refuse(self, fields: Mapping[str, str], sentence: str) -> None:

@@ -11,11 +11,13 @@ from django.contrib.auth.models import AbstractBaseUser
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
 from calibration.models import Sediment
+from placement.domain.arrays import with_index
 from placement.domain.jobs import State
 from placement.models import Device, Job
-from placement.selectors import access, ladder, pruned, rows, tanks, verdict, wording
+from placement.selectors import access, ladder, pruned, rows, tanks, terms, verdict, wording
 from placement.selectors.ladder import Ladder
 from placement.selectors.queue import digest
+from placement.selectors.terms import Term
 from placement.selectors.verdict import Verdict
 from placement.selectors.wording import listing, mapping, whole
 
@@ -87,6 +89,7 @@ class JobPage:
     evidence: tuple[tuple[str, str], ...]
     leftovers: tuple[str, ...]
     lineage: tuple[tuple[str, int], ...]
+    terms: tuple[Term, ...]
     pruned: str
     attempt: int
     exit: str
@@ -123,7 +126,7 @@ class Private:
 
 def find(job_id: int) -> Job | None:
     """Return the job with its user and workload."""
-    return Job.objects.select_related("user", "workload").filter(pk=job_id).first()
+    return Job.objects.select_related("user", "workload", "array").filter(pk=job_id).first()
 
 
 def private(user: AbstractBaseUser, job: Job) -> Private | None:
@@ -131,6 +134,7 @@ def private(user: AbstractBaseUser, job: Job) -> Private | None:
     if not access.sees_private(user, job):
         return None
     command = "\n".join(str(part) for part in job.argv) if job.argv else job.command
+    command = command if job.array_index is None else with_index(command, job.array_index)
     return Private(command, job.setup, job.cwd, bool(job.environment), job.note)
 
 
@@ -167,7 +171,8 @@ def page(user: AbstractBaseUser, job: Job) -> JobPage:
         ),
         evidence=_evidence(job.evidence),
         leftovers=tuple(_process(p) for p in listing(job.leftovers)),
-        lineage=_lineage(job),
+        lineage=terms.lineage(job, REPEATS_SHOWN),
+        terms=terms.lines(job),
         pruned=pruned.history(job),
         attempt=job.attempt,
         exit=_exit(job),
@@ -279,12 +284,6 @@ def _process(raw: Any) -> str:
     if not body:
         return str(raw)
     return ", ".join(f"{name} {value}" for name, value in body.items() if value not in (None, ""))
-
-
-def _lineage(job: Job) -> tuple[tuple[str, int], ...]:
-    before = [("repeats", job.retry_of_id)] if job.retry_of_id else []
-    newest = sorted(job.retries.order_by("-pk").values_list("pk", flat=True)[:REPEATS_SHOWN])
-    return (*before, *(("repeated as", pk) for pk in newest))
 
 
 def _exit(job: Job) -> str:

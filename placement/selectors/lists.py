@@ -11,10 +11,12 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
 from django.db.models import QuerySet
 
+from calibration.domain.resources import MIB, gib
 from placement.models import AuditEntry, Job, Role
 from placement.selectors import rows, wording
 from placement.selectors.access import role_of
 from placement.selectors.rows import FinishedRow
+from placement.snapshots import knobs_now
 
 PAGE = 50
 SEARCHED = 50_000  # numbers that one search by name looks through
@@ -60,6 +62,9 @@ class PersonLine:
     account: str
     active: bool
     last_login: datetime | None
+    quota_jobs: str
+    quota_vram: str
+    quota_ram: str
 
 
 def jobs(
@@ -70,9 +75,10 @@ def jobs(
     after: int | None = None,
     text: str = "",
     outcome: str = "",
+    array: int | None = None,
 ) -> Page[JobLine]:
-    """Return the jobs below (or above) this key, those of the user alone when ``mine``."""
-    found = Job.objects.all()
+    """Return the jobs below (or above) this key, those of the user alone when ``mine``, of one array where named."""
+    found = Job.objects.all() if array is None else Job.objects.filter(array_id=array)
     if mine:
         found = found.filter(user_id=user.pk)
     if outcome in STATE_WORDS:
@@ -136,6 +142,14 @@ def people() -> tuple[PersonLine, ...]:
     return tuple(_person(user) for user in users)
 
 
+def usual_quota() -> dict[str, str]:
+    """Return what everybody may hold at once who has no quota of their own, as words."""
+    knobs, _ = knobs_now()
+    amounts = {"vram": knobs.quota_vram_mib, "ram": knobs.quota_ram_mib}
+    shown = {name: gib(mib * MIB) if mib else "any" for name, mib in amounts.items()}
+    return {"jobs": str(knobs.quota_jobs or "any"), **shown}
+
+
 def person(user_id: int) -> Any | None:
     """Return a user."""
     return get_user_model().objects.filter(pk=user_id).first()
@@ -151,4 +165,11 @@ def _person(user: Any) -> PersonLine:
         member.account if member else "",
         user.is_active,
         user.last_login,
+        *(_quota(member, name) for name in ("quota_jobs", "quota_vram", "quota_ram")),
     )
+
+
+def _quota(member: Any, name: str) -> str:
+    """Return a quota as its field takes it back, "" for everybody's."""
+    value = getattr(member, name) if member else None
+    return "" if value is None else str(value) if name == "quota_jobs" or not value else gib(value)

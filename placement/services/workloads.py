@@ -18,6 +18,7 @@ def define(user: Any, text: str) -> tuple[Workload, bool]:
     definition = workloads.parse(text)
     fields = asdict(definition)
     fields["files"], fields["parameters"] = list(definition.files), [dict(p) for p in definition.parameters]
+    fields["retry_policy"] = dict(definition.retry_policy)
     fields["environment"] = secrets.seal(definition.environment)
     name = fields.pop("name")
     with cycle_row.changing():

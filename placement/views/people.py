@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from placement.domain.errors import Refused
-from placement.forms.declarations import PersonForm
+from placement.forms.declarations import PersonForm, QuotaForm
 from placement.models import Role
 from placement.selectors import lists
 from placement.services import accounts, members
@@ -67,6 +67,23 @@ def edit(request: HttpRequest, user_id: int) -> HttpResponse:
 
 
 @door(Role.ADMIN, ("POST",))
+def quota(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Limit what somebody's jobs may hold at once."""
+    user = _found(user_id)
+    form = QuotaForm(request.POST, member=getattr(user, "member", None))
+
+    def act() -> str:
+        if not form.is_valid():
+            wrong = " ".join(f"{name}: {text}" for name, texts in form.errors.items() for text in texts)
+            raise Refused(f"The quota of {user.get_username()} stays as it was. {wrong}")
+        members.set_quota(request.user, user, **form.cleaned_data)
+        wake.soon()
+        return f"The quota of {user.get_username()} is saved."
+
+    return done(request, "people", act)
+
+
+@door(Role.ADMIN, ("POST",))
 def let_in(request: HttpRequest, user_id: int) -> HttpResponse:
     """Keep somebody out, or let them in again."""
     user, active = _found(user_id), request.POST.get("active") == "1"
@@ -99,6 +116,7 @@ def _show(request: HttpRequest, user: Any = None, token: str = "") -> HttpRespon
         "roles": [role.value for role in Role],
         "notice": accounts.trust_notice(),
         "mapping": accounts.worker_is_root(),
+        "usual": lists.usual_quota(),
     }
     if token:
         context["new_user"] = user

@@ -39,6 +39,9 @@ def page(request: HttpRequest) -> HttpResponse:
             form.refuse(error.fields, error.sentence)
         else:
             wake.soon()
+            if job.array is not None:
+                messages.success(request, f"{job.array.size:,} jobs from #{job.pk} on are in the queue.")
+                return redirect("array", job.array_id)
             messages.success(request, f"#{job.pk} is in the queue.")
             return redirect("job", job.pk)
     return _show(request, form, impossible, status=422)
@@ -138,5 +141,6 @@ def _show(
         "workload": form.chosen,
         "impossible": impossible or [],
         "more_open": bool(form.errors),
+        "terms_open": form.terms_given,
     }
     return render(request, "placement/submit.html", context, status=status)

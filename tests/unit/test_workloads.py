@@ -22,6 +22,7 @@ def test_the_example_of_the_documentation_is_taken() -> None:
     assert (found.name, found.gpu, found.workers, found.hint_vram) == ("train-vit", "one", 4, 12 * GIB)
     assert [(p["name"], p["matters"]) for p in found.parameters] == [("lr", True), ("seed", False)]
     assert found.environment == {"WANDB_MODE": "offline"}
+    assert found.retry_policy == {"times": 2, "on": ["failed", "lost"], "wait_s": 60.0, "longest_s": 3600.0}
 
 
 def test_the_least_is_a_name_and_a_command() -> None:
@@ -44,6 +45,12 @@ def test_the_least_is_a_name_and_a_command() -> None:
         (LEAST + "time_limit_s = nan", "time_limit_s"),
         (LEAST + 'shape_varies = "no"', "shape_varies"),
         (LEAST + "files = [1]", "files"),
+        (LEAST + "retry = 3", "retry"),
+        (LEAST + "[retry]\nwait_s = 3", "retry"),
+        (LEAST + "[retry]\ntimes = true", "retry"),
+        (LEAST + '[retry]\ntimes = 2\non = ["cancelled"]', "retry"),
+        (LEAST + "[retry]\ntimes = 2\nwait_s = -1", "retry"),
+        (LEAST + "[retry]\ntimes = 2\nhow = 1", "retry"),
         (LEAST + "[environment]\nA = 1", "environment"),
         (LEAST + "[parameters]\nlr = 1", "parameters"),
         (LEAST + '[parameters.lr]\nunit = "s"', "parameters"),
