@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.utils import timezone
 
+from placement.domain.pace import Pace
 from placement.models import Node
 from placement.services import admission, dispatching, forecasting, node_tick
 from placement.services.node_tick import Agent
@@ -35,6 +36,10 @@ def made_agent() -> Agent:
 
 Send = Callable[[str, Sequence[dispatching.Start]], bool]
 """Tell a node's start worker what to launch; False when the broker is away."""
+cycles = Pace(share=0.3, credit=0.3, longest=0.5)
+"""Of the cycles that people and programs wake when they submit many jobs: one decides for all that came before it."""
+looks = Pace(share=0.3, credit=0.3, longest=0.5)
+"""Of the looks that ends of jobs wake: one sees all that ended before it."""
 
 
 def tick(send: Send, *, asked_by_end: bool = False) -> bool:
@@ -53,15 +58,27 @@ def tick(send: Send, *, asked_by_end: bool = False) -> bool:
     admission.run_if_due(at_once=asked_by_end)  # 6 snapshot, 7 plan, 8 claim
     dispatch(send)  # 9 dispatch
     forecasting.run_if_due(admission.newest)
+    ended = time.monotonic()
+    looks.spent(ended - mine.began, ended)
     return True
 
 
-def wake(send: Send) -> None:
-    """Run steps 6 to 9 if somebody asked for a cycle; a stop that was asked for is passed on at once."""
+def wake(send: Send) -> float:
+    """Run steps 6 to 9 if somebody asked for a cycle; a stop that was asked for is passed on at once.
+
+    Return 0, or in how many seconds to wake again: where many ask, they share a cycle.
+    """
+    began = time.monotonic()
+    left = cycles.wait(began)
+    if left:
+        return left
     admission.run_if_due(wanted_only=True)
     dispatch(send)
     dispatching.pass_on_stops(settings.NODE)
     forecasting.run_if_due(admission.newest)
+    ended = time.monotonic()
+    cycles.spent(ended - began, ended)
+    return 0.0
 
 
 def dispatch(send: Send) -> None:

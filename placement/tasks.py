@@ -28,8 +28,9 @@ def tick() -> None:
 
 @shared_task(name="placement.tasks.wake", ignore_result=True)
 def wake() -> None:
-    """Run a cycle if somebody asked for one since the last, and dispatch."""
-    loop.wake(send_start)
+    """Run a cycle if somebody asked for one since the last, and dispatch; soon instead of now where many ask."""
+    if left := loop.wake(send_start):
+        watcher.wake_later(left)
 
 
 @shared_task(name="placement.tasks.start", bind=True, ignore_result=True, max_retries=5, default_retry_delay=0.2)

@@ -18,6 +18,7 @@ _pids: dict[tuple[int, int], int] = {}  # (pid, start ticks) -> pidfd
 _last_tick = time.monotonic()
 _thread: threading.Thread | None = None
 _send: loop.Send | None = None
+_wake_at: float | None = None  # monotonic second of a cycle that was put off
 _wake_r, _wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
 
@@ -29,6 +30,14 @@ def saw_tick(send: loop.Send) -> None:
         _thread = threading.Thread(target=_run, name="watcher", daemon=True)
         _thread.start()
     loop.broker_is(here=True)
+
+
+def wake_later(seconds: float) -> None:
+    """Run a cycle in so many seconds; one that is planned already does for all who ask until then."""
+    global _wake_at
+    if _wake_at is None:
+        _wake_at = time.monotonic() + seconds
+        _nudge()
 
 
 def follow() -> None:
@@ -62,13 +71,16 @@ def _run() -> None:
         ended = _wait(looks)
         now = time.monotonic()
         if ended or (not looks and loop.agent().drains.active()):  # a tick may have reaped before we saw the end
-            looks = [now + after for after in _AFTER_END]
+            first = now + loop.looks.wait(now)  # where many end, one look does for several
+            looks = [min([first, *looks]), *(first + after for after in _AFTER_END[1:])]
         due = [at for at in looks if at <= now]
         if due:
             looks = [at for at in looks if at > now]
             loop.guarded(_tick)
             if not loop.agent().drains.active():
                 looks = []
+        if _wake_at is not None and _wake_at <= time.monotonic():
+            loop.guarded(_wake)
         if time.monotonic() - max(_last_tick, loop.agent().began) > _QUIET:
             loop.guarded(_tick_without_broker)
 
@@ -77,6 +89,13 @@ def _tick() -> None:
     if _send is not None:
         loop.tick(_send, asked_by_end=True)
         follow()
+
+
+def _wake() -> None:
+    global _wake_at
+    _wake_at = None
+    if _send is not None and (left := loop.wake(_send)):
+        wake_later(left)
 
 
 def _tick_without_broker() -> None:
@@ -88,7 +107,8 @@ def _wait(looks: list[float]) -> bool:
     """Return whether a runner ended; come back when a look is due or after a second."""
     with _lock:
         fds = list(_watched)
-    timeout = 1.0 if not looks else max(0.0, min(1.0, min(looks) - time.monotonic()))
+    planned = [*looks, *([] if _wake_at is None else [_wake_at])]
+    timeout = max(0.0, min([1.0, *(at - time.monotonic() for at in planned)]))
     poller = select.poll()
     poller.register(_wake_r, select.POLLIN)
     for fd in fds:

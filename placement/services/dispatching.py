@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from placement.services import cycle_row, lifecycle, starting
 Start = tuple[int, int]
 """A job and its attempt."""
 
+UNDER_WAY = 200  # unclaimed starts; a start worker takes so many in about redispatch_seconds
 AT_ONCE = 16  # starts in one message: what one process of the start worker launches while the others take the next
 
 
@@ -25,10 +27,13 @@ def due(node: str) -> list[tuple[str, list[Start]]]:
     """Return messages to send now: a node and the (job, attempt) of admitted jobs that it is to start.
 
     Never sent ones of any node; those of this node again when they have had no claim for ``redispatch_seconds``.
+    No more than ``UNDER_WAY`` of this node are sent and unclaimed: a start worker that is behind takes them no sooner
+    for being told more, and what it has would be told again and again.
     """
     admitted = Job.objects.filter(state=State.ADMITTED, stop_requested_at=None).order_by("admitted_clock", "id")
     rows = admitted.values_list("pk", "attempt", "node", "dispatched_clock")
-    unclaimed = [row for row in rows if row[2] != node or _unclaimed(*row[:2])]
+    unclaimed = [row for row in rows if row[2] != node]
+    unclaimed += islice((row for row in rows if row[2] == node and _unclaimed(*row[:2])), UNDER_WAY)
     if not any(where == node for _, _, where, _ in unclaimed):
         _nothing_awaited(node)
     patience, now = None, clock.now()
