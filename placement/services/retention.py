@@ -13,7 +13,7 @@ from django.utils import timezone
 from calibration import pruning
 from placement import snapshots
 from placement.domain.jobs import State
-from placement.models import AuditEntry, DecisionRecord, Job, Lease
+from placement.models import AuditEntry, DecisionRecord, Forecast, ForecastRecord, Job, Lease
 from placement.services import run_directories
 
 JOBS_AT_ONCE = 200  # jobs whose history goes in one transaction
@@ -45,14 +45,15 @@ def prune(seconds: float = SECONDS) -> int:
 
 
 def _histories(ended_before: datetime) -> Callable[[], int]:
-    """Return a step that lets go of the decisions and leases of jobs that ended long ago, and says so on their rows."""
+    """Return a step that lets go of decisions, forecasts and leases of jobs that ended long ago, and says so on their rows."""
     due = Job.objects.filter(state=State.FINISHED, pruned_at=None, ended_at__lt=ended_before).order_by("ended_at")
 
     def step() -> int:
         ids = list(due.values_list("pk", flat=True)[:JOBS_AT_ONCE])
         if ids:
             with transaction.atomic():
-                DecisionRecord.objects.filter(job__in=ids).delete()
+                for kind in (DecisionRecord, Forecast, ForecastRecord):
+                    kind._default_manager.filter(job__in=ids).delete()
                 Lease.objects.filter(job__in=ids).exclude(released_at=None).delete()
                 ended = Job.objects.filter(pk__in=ids, state=State.FINISHED)
                 ended.update(decision={}, plan={}, members=[], pruned_at=timezone.now())

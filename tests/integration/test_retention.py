@@ -14,7 +14,7 @@ from django.utils import timezone
 from calibration import pruning, rows
 from calibration.domain.sediment import Key
 from calibration.models import Point, Sediment
-from placement.models import AuditEntry, DecisionRecord, Job, Lease
+from placement.models import AuditEntry, DecisionRecord, ForecastRecord, Job, Lease
 from placement.services import retention, tuning
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +74,7 @@ def test_readings_go_when_the_knobs_say(runs: Path) -> None:
 def with_history(of: Job) -> Job:
     at = of.ended_at or timezone.now()
     DecisionRecord.objects.create(job=of, at=at, verdict="wait", headline="h")
+    ForecastRecord.objects.create(job=of, number=0, at=at, sure="learned")
     Lease.objects.create(job=of, node="n", pool="ram", kind="ram", bytes=1, released_at=of.ended_at)
     return of
 
@@ -91,6 +92,7 @@ def test_decisions_and_leases_of_jobs_long_ended_go_and_the_row_says_so(runs: Pa
     left = {fresh.pk, waits.pk, runs_on.pk}
     assert set(DecisionRecord.objects.values_list("job", flat=True)) == left
     assert set(Lease.objects.values_list("job", flat=True)) == left
+    assert set(ForecastRecord.objects.values_list("job", flat=True)) == left
     assert set(Job.objects.filter(pruned_at=None, decision__verdict="start").values_list("pk", flat=True)) == left
     old.refresh_from_db()
     assert (old.decision, old.outcome) == ({}, "completed")

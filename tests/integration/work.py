@@ -12,7 +12,8 @@ from django.db import connection, transaction
 
 GROWING = (
     "placement_job", "placement_decisionrecord", "placement_lease", "placement_auditentry",
-    "calibration_sediment", "calibration_point",
+    "placement_forecast", "placement_forecastrecord", "placement_dependency", "calibration_sediment",
+    "calibration_point",
 )  # fmt: skip
 
 
