@@ -45,7 +45,7 @@ def prune(seconds: float = SECONDS) -> int:
 
 
 def _histories(ended_before: datetime) -> Callable[[], int]:
-    """Return a step that lets go of decisions, forecasts and leases of jobs that ended long ago, and says so on their rows."""
+    """Return a step that lets go of what led to the start of jobs that ended long ago, and says so on their rows."""
     due = Job.objects.filter(state=State.FINISHED, pruned_at=None, ended_at__lt=ended_before).order_by("ended_at")
 
     def step() -> int:
