@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Hashable
 from time import monotonic
 from typing import Generic, TypeVar
+from urllib.parse import quote
 
 from django.db import DatabaseError, connection
 
@@ -45,7 +46,11 @@ def _data_version(path: str) -> Hashable | None:
         try:
             if _reader is None or _reader[:2] != (os.getpid(), path):
                 opened = sqlite3.connect(
-                    f"file:{path}?mode=ro", uri=True, timeout=1, check_same_thread=False, isolation_level=None
+                    f"file:///{quote(path.lstrip('/'))}?mode=ro",
+                    uri=True,
+                    timeout=1,
+                    check_same_thread=False,
+                    isolation_level=None,
                 )
                 _reader = (os.getpid(), path, opened)
             return (path, id(_reader[2]), _reader[2].execute("PRAGMA data_version").fetchone()[0])
@@ -55,27 +60,31 @@ def _data_version(path: str) -> Hashable | None:
 
 
 class Kept(Generic[T]):
-    """The newest value per kind of asker, built by whoever first finds it too old while the others wait."""
+    """The newest value per kind of asker, built by whoever first finds it too old while the others of the kind wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._building: dict[Hashable, threading.Lock] = {}
         self._kept: dict[Hashable, tuple[float, Hashable | None, T]] = {}
 
     def get(self, kind: Hashable, build: Callable[[], T], *, anyhow: float = 0.0) -> T:
         """Return a value that no commit has overtaken, or one that is at most ``anyhow`` seconds old.
 
-        A value is never older than a second. An error of ``build`` goes to whoever asked first.
+        A value that no commit has overtaken is never older than a second. An error of ``build`` goes to whoever asked.
         """
         mark = standing()  # before the reading: what is committed while it is built counts as news
         with self._lock:
+            if len(self._kept) >= _LIMIT:
+                self._kept.clear()
+                self._building.clear()
+            building = self._building.setdefault(kind, threading.Lock())
+        with building:
             kept = self._kept.get(kind)
             now = monotonic()
             if kept is not None:
                 age, same = now - kept[0], mark is not None and kept[1] == mark
-                if 0 <= age < (_LONGEST if same else anyhow):
+                if 0 <= age < max(_LONGEST if same else 0.0, anyhow):
                     return kept[2]
             value = build()
-            if len(self._kept) >= _LIMIT:
-                self._kept.clear()
             self._kept[kind] = (now, mark, value)
             return value

@@ -23,7 +23,7 @@ from tests.integration.rows import a_decision, a_job, a_machine, a_user
 @pytest.fixture
 def file(tmp_path):
     """Return a database file with one table, as another process might use it."""
-    path = tmp_path / "x.sqlite3"
+    path = tmp_path / "what? 100%#.sqlite3"
     with closing(sqlite3.connect(path)) as base:
         base.executescript("PRAGMA journal_mode=WAL; CREATE TABLE x (n)")
     return path
