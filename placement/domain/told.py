@@ -16,6 +16,14 @@ def told(plan: Plan) -> tuple[Decision, ...]:
     return tuple(replace(d, planned=starts[d.job]) if d.job in starts else d for d in plan.decisions())
 
 
+def judged(plan: Plan) -> tuple[Decision, ...]:
+    """Return every decision in queue order, with the plan that is kept for the one who has it, and no forecasts."""
+    bar, at = plan.bar, plan.board.snapshot.at
+    if bar is None:
+        return plan.decisions()
+    return tuple(replace(d, planned=bar.planned(at)) if d.job == bar.job else d for d in plan.decisions())
+
+
 def predicted(plan: Plan) -> Mapping[int, PlannedStart]:
     """Return when each job that still waits is expected to start, by job."""
     started = {decision.job for decision in plan.starts}
