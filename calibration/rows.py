@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
 
 from calibration.domain.sediment import Key, Row
 from calibration.models import OpenWindow, Pin, Sediment, StoreVersion, params_digest
@@ -13,7 +13,7 @@ from calibration.models import OpenWindow, Pin, Sediment, StoreVersion, params_d
 NEWEST = 400  # rows read per key and per script; far more than the window of the quantile
 _LIMIT = 8192  # rows kept, about 2 KB each
 
-_kept: dict[tuple[int, str, datetime, bool], Row] = {}
+_kept: dict[tuple[int, str, bool], Row] = {}
 _reading = threading.Lock()
 
 
@@ -45,13 +45,14 @@ def _closed(found: QuerySet[Sediment]) -> dict[int, Row]:
 
     A mark does, and takes part in what a kept row is found by.
     """
-    heads = list(found.filter(forgotten=False).values_list("pk", "owner", "at", "atypical")[:NEWEST])
+    stamped = found.filter(forgotten=False).annotate(stamp=Cast("at", TextField()))  # to compare, not to read
+    heads = list(stamped.values_list("pk", "stamp", "atypical")[:NEWEST])
     with _reading:
         if len(_kept) > _LIMIT:
             _kept.clear()
-        unread = [head[0] for head in heads if head not in _kept]
+        unread = {head[0]: head for head in heads if head not in _kept}
         for s in Sediment.objects.filter(pk__in=unread):
-            _kept[s.pk, s.owner, s.at, s.atypical] = _row(s)
+            _kept[unread[s.pk]] = _row(s)
         return {head[0]: _kept[head] for head in heads if head in _kept}
 
 
