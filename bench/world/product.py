@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from bench.world.engine import World
 from bench.world.runs import Job, Run
-from bench.world.sediment import MIB, Sediment, key_of, quantile
+from bench.world.sediment import MIB, Lengths, Sediment, key_of
 from bench.world.watched import WALL, Held, Watched
 from calibration.domain.estimate import Basis, Estimate
 from calibration.domain.knobs import Knobs as InstrumentKnobs
@@ -53,6 +53,7 @@ class Product:
         self.merged, self.per_process, self.receipts = merged, per_process, receipts
         self.watched: dict[int, Watched] = {}
         self.plans: dict[int, KeptPlan] = {}
+        self._asks: dict[int, tuple[Estimate, Request, Estimate]] = {}
         self.low_at = math.inf  # a device may be under the watchdog's mark at this second
         self.cycle_at = math.inf  # a plan's time has come, or a run has become one without an end
 
@@ -143,8 +144,8 @@ class Product:
             cold=one.cold,
             exclusive=Exclusive.DEVICE if run.alone else Exclusive.NO,
             elapsed=world.t - run.start,
-            learned=quantile(lengths, 0.9) if lengths else None,
-            seen=lengths,
+            learned=lengths.predicted,
+            seen=lengths.seen,
             margins={pool: held.margin for pool, held in one.charges.items()},
             arrival=run.job.row.id + 1,
         )
@@ -161,26 +162,40 @@ class Product:
             request,
             estimate,
             waited=world.t - job.row.arrival,
-            learned=quantile(lengths, 0.9) if lengths else None,
-            seen=lengths,
+            learned=lengths.predicted,
+            seen=lengths.seen,
             plan=self.plans.get(job.row.id),
             attempt=job.kills + 1,
         )
 
     def _asked(self, world: World, estimate: Estimate) -> tuple[Request, Estimate]:
         """Return the request that a person makes: who needs more than others may have takes a device alone."""
+        known = self._asks.get(id(estimate))
+        if known is not None:
+            return known[1:]
+        if len(self._asks) > 4096:
+            self._asks.clear()
+        asked = self._asks_for(world, estimate)
+        self._asks[id(estimate)] = (estimate, *asked)  # while it is kept here, its id is nobody else's
+        return asked
+
+    def _asks_for(self, world: World, estimate: Estimate) -> tuple[Request, Estimate]:
         found = estimate.pools["vram"]
         least = found.at_least or 0 if found.need is None else found.need
-        pool = Pool(NODE, "", "vram", "", 0, int(world.capacity * MIB), 0, 0)
+        pool = self._card(world)
         most = pool.total or 0
         if least <= most - reservations.kept(pool, (), found.margin or 0, self.knobs).kept:
             return ONE, estimate
         cut = replace(found, need=None if found.need is None else min(found.need, most), at_least=None)
         return ALONE, replace(estimate, pools={**estimate.pools, "vram": cut})
 
-    def _lengths(self, job: Job, key: Key) -> tuple[float, ...]:
-        doubt = self.doubt(job)
-        return tuple(sorted(seconds * doubt for seconds in self.learned.durations(key)))
+    def _card(self, world: World) -> Pool:
+        """Return an empty device's memory."""
+        total = int(world.capacity * MIB)
+        return Pool(NODE, "", "vram", "", total, total, total, 0)
+
+    def _lengths(self, job: Job, key: Key) -> Lengths:
+        return self.learned.lengths(key).times(self.doubt(job))
 
     # ------------------------------------------------------------------ starting and watching
     def _start(self, world: World, job: Job, decision: Decision, estimate: Estimate, free: dict[str, int]) -> None:
@@ -212,7 +227,7 @@ class Product:
         found = math.inf
         for one in self.watched.values():
             lengths = self._lengths(one.run.job, one.key)
-            whole = quantile(lengths, 0.9) if lengths else self.knobs.default_duration_seconds
+            whole = self.knobs.default_duration_seconds if lengths.predicted is None else lengths.predicted
             for at in (one.run.start + whole, one.run.start + whole * self.knobs.endless_factor):
                 if at > world.t:
                     found = min(found, math.floor(at) + 1.0)
@@ -224,7 +239,7 @@ class Product:
     def _expect_low(self, world: World, index: int) -> None:
         """Note the first whole second at which a device that fills up is under the watchdog's mark."""
         device = world.devices[index]
-        mark = watchdog.mark(self._node(world).devices[index].pool, self.knobs) / MIB
+        mark = watchdog.mark(self._card(world), self.knobs) / MIB
         pace = sum(run.pace for run in device.runs)
         room = device.capacity - mark - device.measured(world.t)
         if room < 0:
