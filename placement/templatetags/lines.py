@@ -1,0 +1,37 @@
+"""Lines of the queue, rendered once per state of a job and not once per viewer and second."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from datetime import datetime
+from typing import Any
+
+from django.template import Context, Library
+from django.template.loader import get_template
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from placement.selectors import wording
+
+register = Library()
+
+_LIMIT = 4000
+_kept: dict[Hashable, SafeString] = {}
+
+
+@register.simple_tag(takes_context=True)
+def line(context: Context, kind: str, row: Any) -> SafeString:
+    """Return the line of a frozen row. Its template is given ``row`` and who looks, and nothing else."""
+    request = context.get("request")
+    user = getattr(request, "user", None)
+    yours = user is not None and user.get_username() == row.owner
+    since: datetime | None = getattr(row, "since", None)
+    age = "" if since is None else wording.span((timezone.now() - since).total_seconds())
+    key = (kind, row, yours, age, timezone.get_current_timezone_name())
+    html: SafeString | None = _kept.get(key)
+    if html is None:
+        html = get_template(f"placement/_row_{kind}.html").render({"row": row, "request": request})
+        if len(_kept) >= _LIMIT:
+            _kept.clear()
+        _kept[key] = html
+    return html
