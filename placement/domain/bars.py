@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placement.domain import text
 from placement.domain.decision import Check, Code, PlannedStart
-from placement.domain.future import TOLERANCE, Earliest, earliest, ends, left_at
+from placement.domain.future import TOLERANCE, Earliest, Then, earliest, ends, line, wanted
 from placement.domain.gate import Aside, Look
 from placement.domain.places import Board, Part, Place
 from placement.domain.requests import Exclusive
@@ -110,61 +111,102 @@ def _bound(board: Board, waiting: Waiting, one: Look, kept_at: float) -> float:
     return at if at > kept_at + TOLERANCE else kept_at
 
 
-def asking(board: Board, bar: Bar, waiting: Waiting) -> Aside:
-    """Return the question whether this job, started at a place, would delay the plan."""
-    in_s = bar.at - board.snapshot.at
-    lasts = waiting.limit if waiting.limit is not None else waiting.learned
+class Delay(enum.Enum):
+    """What a start would do to the plan of an older job."""
+
+    ELSEWHERE = "elsewhere"
+    ENDS_BEFORE = "ends before"
+    LEAVES_ENOUGH = "leaves enough"
+    DUE = "due"
+    IN_THE_WAY = "in the way"
+
+    @property
+    def harms(self) -> bool:
+        """Return whether the plan would be delayed."""
+        return self in (Delay.DUE, Delay.IN_THE_WAY)
+
+
+class Guard:
+    """The question whether a start would delay the plan, for any job at any place."""
+
+    def __init__(self, board: Board, bar: Bar) -> None:
+        self.board, self.bar = board, bar
+        self.in_s = bar.at - board.snapshot.at
+        self.node, self.device = bar.look.place.node.name, bar.look.place.device
+        self._theirs = {part.pool.pool: part for part in bar.look.parts}
+        self._thens: dict[str, Then] = {}
+        self._version = -1
+
+    def shared(self, place: Place) -> bool:
+        """Return whether the place is the plan's own, or the whole node is."""
+        return self.device is None or place.uuid == self.device.uuid
+
+    def delays(self, waiting: Waiting, place: Place, needs: Sequence[tuple[str, int, int]], cold: bool) -> Delay:
+        """Return whether the plan would be delayed, and by what; needs are (pool, bytes, margin)."""
+        if place.node.name != self.node:
+            return Delay.ELSEWHERE
+        same = self.shared(place)
+        if self.in_s <= 0 and same:
+            return Delay.DUE
+        lasts = duration(waiting)
+        if lasts is not None and lasts <= self.in_s:
+            return Delay.ENDS_BEFORE
+        if self._closes(waiting.request.exclusive, same, cold) or not self._leaves(needs):
+            return Delay.IN_THE_WAY
+        return Delay.LEAVES_ENOUGH
+
+    def _closes(self, own: Exclusive, same: bool, cold: bool) -> bool:
+        """Return whether mere presence would be in the planned job's way, however much memory is left."""
+        theirs = self.bar.exclusive
+        if Exclusive.MACHINE in (theirs, own):
+            return True
+        if not same or self.device is None:
+            return False
+        return Exclusive.DEVICE in (theirs, own) or self.device.exclusive_only or cold
+
+    def _leaves(self, needs: Sequence[tuple[str, int, int]]) -> bool:
+        """Return whether both fit at the planned time, in every pool that they share."""
+        for pool, need, margin in needs:
+            other = self._theirs.get(pool)
+            if other is None:
+                continue
+            left = self._then(other).left(max(margin, other.margin))
+            if left is None or wanted(other) + need > left:
+                return False
+        return True
+
+    def _then(self, part: Part) -> Then:
+        """Return a pool of the plan at the planned time, starts of this cycle included."""
+        if self._version != self.board.version:
+            self._thens, self._version = {}, self.board.version
+        pool = part.pool
+        if pool.pool not in self._thens:
+            now = self.board.ledger(pool, part.ledger.measurable)
+            self._thens[pool.pool] = line(self.board, now).then(self.in_s)
+        return self._thens[pool.pool]
+
+
+def duration(waiting: Waiting) -> float | None:
+    """Return the seconds that a candidate is taken to last, None where nobody can tell."""
+    return waiting.limit if waiting.limit is not None else waiting.learned
+
+
+def asking(guard: Guard, waiting: Waiting) -> Aside:
+    """Return the gate's question whether this job, started at a place, would delay the plan."""
+    bar, in_s, lasts = guard.bar, guard.in_s, duration(waiting)
+    figures = {"for": bar.job, "at": bar.at, "in": in_s, "lasts": lasts}
+    label = bar.look.place.label
+    longer = "this run may last longer" if lasts is not None else "how long this run takes is unknown"
+    said = {
+        Delay.DUE: f"{label} is set aside for #{bar.job}, whose planned time has come.",
+        Delay.ENDS_BEFORE: f"Ends before #{bar.job} is planned on {label}, in {text.seconds(in_s)}.",
+        Delay.LEAVES_ENOUGH: f"Leaves #{bar.job} all that its plan needs.",
+        Delay.IN_THE_WAY: f"{label} is set aside for #{bar.job} in {text.seconds(max(0.0, in_s))}; {longer}.",
+    }
 
     def ask(place: Place, parts: tuple[Part, ...]) -> Check | None:
-        mine = bar.look.place
-        if place.node.name != mine.node.name:
-            return None
-        figures = {"for": bar.job, "at": bar.at, "in": in_s, "lasts": lasts}
-        same = mine.device is None or place.uuid == mine.uuid
-        if in_s <= 0 and same:
-            words = f"{mine.label} is set aside for #{bar.job}, whose planned time has come."
-            return Check(Code.SET_ASIDE, False, words, figures)
-        if lasts is not None and lasts <= in_s:
-            words = f"Ends before #{bar.job} is planned on {mine.label}, in {text.seconds(in_s)}."
-            return Check(Code.SET_ASIDE, True, words, figures)
-        if not _closes(bar, waiting, same, parts) and _leaves(board, bar, parts, in_s):
-            return Check(Code.SET_ASIDE, True, f"Leaves #{bar.job} all that its plan needs.", figures)
-        words = (
-            f"{mine.label} is set aside for #{bar.job} in {text.seconds(max(0.0, in_s))}; "
-            f"{'this run may last longer' if lasts is not None else 'how long this run takes is unknown'}."
-        )
-        return Check(Code.SET_ASIDE, False, words, figures)
+        needs = [(part.pool.pool, part.need or 0, part.margin) for part in parts]
+        found = guard.delays(waiting, place, needs, parts[0].cold)
+        return None if found is Delay.ELSEWHERE else Check(Code.SET_ASIDE, not found.harms, said[found], figures)
 
     return ask
-
-
-def _closes(bar: Bar, waiting: Waiting, same: bool, parts: tuple[Part, ...]) -> bool:
-    """Return whether mere presence would be in the planned job's way, however much memory is left."""
-    theirs, own = bar.exclusive, waiting.request.exclusive
-    if Exclusive.MACHINE in (theirs, own):
-        return True
-    if not same or bar.look.place.device is None:
-        return False
-    return Exclusive.DEVICE in (theirs, own) or bar.look.place.device.exclusive_only or parts[0].cold
-
-
-def _leaves(board: Board, bar: Bar, parts: tuple[Part, ...], in_s: float) -> bool:
-    """Return whether both fit at the planned time, in every pool that they share."""
-    node = bar.look.place.node.name
-    until = ends(board, node)
-
-    def gone(job: int) -> bool:
-        end = until[job].bar
-        return end is not None and end <= in_s + TOLERANCE
-
-    theirs = {p.pool.pool: p for p in bar.look.parts}
-    for part in parts:
-        other = theirs.get(part.pool.pool)
-        if other is None:
-            continue
-        ledger = board.ledger(part.pool, part.ledger.measurable)
-        left = left_at(ledger, gone, max(part.margin, other.margin))
-        wanted = other.least if other.cold or other.need is None else other.need
-        if left is None or part.need is None or wanted + part.need > left:
-            return False
-    return True

@@ -51,6 +51,33 @@ def standing(board: Board, place: Place) -> Iterator[Check]:
         yield Check(Code.PROCESS_LIMIT, node.processes_free >= knobs.process_reserve, words, count)
 
 
+def standing_of(board: Board, place: Place) -> tuple[Check, ...]:
+    """Return ``standing``, asked once per cycle."""
+    fixed = board.fixed[place.node.name]
+    if place.order not in fixed:
+        fixed[place.order] = tuple(standing(board, place))
+    found: tuple[Check, ...] = fixed[place.order]
+    return found
+
+
+def pressure_of(board: Board, node: Node) -> Check:
+    """Return ``pressure``, asked once per cycle."""
+    fixed = board.fixed[node.name]
+    if "pressure" not in fixed:
+        fixed["pressure"] = pressure(board, node)
+    found: Check = fixed["pressure"]
+    return found
+
+
+def reading_of(board: Board, pool: Pool, device: Device | None) -> Check:
+    """Return ``reading``, asked once per cycle."""
+    fixed, key = board.fixed[pool.node], ("reading", pool.pool)
+    if key not in fixed:
+        fixed[key] = reading(board, pool, device)
+    found: Check = fixed[key]
+    return found
+
+
 def held_by(hold: Hold) -> Figures:
     """Return the figures of a hold."""
     return {"who": hold.who, "since": hold.since, "until": hold.until}

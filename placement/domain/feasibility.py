@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from calibration.domain.estimate import Estimate
 from placement.domain import checks
-from placement.domain.decision import Check, Verdict
+from placement.domain.decision import Check
 from placement.domain.gate import about_ever
 from placement.domain.places import Board, demand_of
 from placement.domain.plan import after_queue
@@ -34,6 +34,6 @@ def max_workers(snapshot: Snapshot, template: Waiting, estimate_for: Callable[[i
     cycle = after_queue(snapshot)
     for workers in range(limit, 0, -1):
         asked = replace(template, workers=workers, estimate=estimate_for(workers))
-        if cycle.ask(asked).verdict is Verdict.START:
+        if cycle.may_start(asked):
             return workers
     return 0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement.domain import text
 from placement.domain.decision import Check, Code
 from placement.domain.durations import Remaining, Sure, remaining
 from placement.domain.gate import Look
-from placement.domain.places import Board, in_force
-from placement.domain.reservations import Ledger, kept
-from placement.domain.snapshot import Pool, Running
+from placement.domain.places import Board, Part, in_force
+from placement.domain.reservations import Ledger, floor
+from placement.domain.snapshot import Node, Pool, Running
 
 TOLERANCE = 1.0  # seconds: two clocks read a moment apart are not a change of plan
 EndOf = Callable[[Running], float | None]
@@ -45,10 +47,11 @@ class Earliest:
 
 def ends(board: Board, node: str) -> Mapping[int, Remaining]:
     """Return how long each job of the node still runs."""
-    memo = board.memo[node]
-    if "ends" not in memo:
-        memo["ends"] = {r.job: remaining(r.elapsed, r.limit, r.learned, board.knobs) for r in board.on_node(node)}
-    found: Mapping[int, Remaining] = memo["ends"]
+    found: dict[int, Remaining] = board.fixed[node].setdefault("ends", {})
+    there = board.on_node(node)
+    if len(found) < len(there):  # those of the snapshot, then each that has started since
+        for r in there[len(found) :]:
+            found[r.job] = remaining(r.elapsed, r.limit, r.learned, board.knobs)
     return found
 
 
@@ -70,24 +73,81 @@ def frees(ledger: Ledger) -> Mapping[int, int]:
     return found
 
 
-def left_at(ledger: Ledger, gone: Callable[[int], bool], margin: int) -> int | None:
-    """Return the smaller of both rooms once the jobs that are ``gone`` have ended; None where it is unknown.
+@dataclass(frozen=True, slots=True)
+class Then:
+    """One pool at some second: both rooms, but for what is kept. ``free`` None is unknown."""
 
-    Those that stay count with the larger of their charge at the start and what they hold: room that
-    settling gave back is not there for a plan.
+    booked: int
+    free: int | None
+    floor: int
+    margin: int  # the largest of those that are still there
+    measurable: bool
+
+    def left(self, margin: int) -> int | None:
+        """Return the smaller of both rooms for somebody with this margin."""
+        if not self.measurable:
+            return self.booked
+        if self.free is None:
+            return None
+        return min(self.booked, self.free - max(self.floor, self.margin, margin))
+
+
+class Line:
+    """One pool played forward: what it has after each end. ``until`` is seconds from now by job, None without end.
+
+    Those that stay count with the larger of their charge at the start and what they hold: room that settling gave
+    back is not there for a plan.
     """
-    stay = [h for h in ledger.holders if not gone(h.job)]
-    charged = [max(h.charge.at_start, h.charge.held) for h in stay]
-    booked = ledger.pool.declared - sum(charged)
-    if not ledger.measurable:
-        return booked
-    if ledger.pool.free is None:
-        return None
-    back = frees(ledger)
-    freed = sum(back[h.job] for h in ledger.holders if gone(h.job))
-    growth = sum(max(0, c - (h.used or 0)) for c, h in zip(charged, stay, strict=True))
-    held_back = kept(ledger.pool, (h.margin for h in stay), margin, ledger.knobs).kept
-    return min(booked, _free_soon(ledger.pool) + freed - growth - held_back)
+
+    def __init__(self, ledger: Ledger, until: Mapping[int, float | None]) -> None:
+        back = frees(ledger)
+        self.ledger = ledger
+        ending = sorted((end, h.job, h) for h in ledger.holders if (end := until[h.job]) is not None)
+        self.seconds = [end for end, _, _ in ending]
+        self.jobs = [job for _, job, _ in ending]
+        charged = {h.job: max(h.charge.at_start, h.charge.held) for h in ledger.holders}
+        booked = ledger.pool.declared - sum(charged.values())
+        free = _free_soon(ledger.pool) - sum(max(0, charged[h.job] - (h.used or 0)) for h in ledger.holders)
+        margin = max((h.margin for h in ledger.holders if until[h.job] is None), default=0)
+        margins = [margin]
+        for _, _, h in reversed(ending):
+            margins.append(max(margins[-1], h.margin))
+        self.steps = [(booked, free, margins.pop(), 0)]
+        freed = 0
+        for _, job, h in ending:
+            booked += charged[job]
+            free += back[job] + max(0, charged[job] - (h.used or 0))
+            freed += back[job]
+            self.steps.append((booked, free, margins.pop(), freed))
+        self._floor = floor(ledger.pool, ledger.knobs)
+
+    def ended(self, at: float) -> int:
+        """Return how many have ended by this second."""
+        return bisect_right(self.seconds, at + TOLERANCE)
+
+    def then(self, at: float) -> Then:
+        """Return the pool as it will be at this second."""
+        booked, free, margin, _ = self.steps[self.ended(at)]
+        known = None if self.ledger.pool.free is None else free
+        return Then(booked, known, self._floor, margin, self.ledger.measurable)
+
+    def last(self) -> Then:
+        """Return the pool after the last end."""
+        return self.then(math.inf)
+
+    def freed(self, at: float) -> int:
+        """Return the measured bytes that have come back by this second."""
+        return self.steps[self.ended(at)][3]
+
+
+def line(board: Board, ledger: Ledger) -> Line:
+    """Return the pool played forward by the ends that were promised, made once until the pool changes."""
+    fixed, key = board.fixed[ledger.pool.node], ("line", ledger.pool.pool)
+    found: Line | None = fixed.get(key)
+    if found is None or found.ledger is not ledger:
+        until = {job: end.bar for job, end in ends(board, ledger.pool.node).items()}
+        found = fixed[key] = Line(ledger, until)
+    return found
 
 
 def _free_soon(pool: Pool) -> int:
@@ -117,15 +177,53 @@ def earliest(board: Board, one: Look, end_of: EndOf) -> Earliest:
         if end is None:
             return Earliest(None, why_none=f"#{job} is past twice its predicted time; nobody knows when it ends.")
         start = max(start, end)
+    lines = [(Line(part.ledger, until), part) for part in one.parts]
+    short = pressure(board, place.node, until)
+    at = first_room(start, [(own, wanted(part), part.margin) for own, part in lines], short)
+    if at is None:
+        return Earliest(None, why_none=_blocker(board, one, until), drains=_nobody_named(one, until))
     here = {h.job for part in one.parts for h in part.ledger.holders}
-    later = sorted({end for job, end in until.items() if end is not None and job in here and end > start})
-    for at in (start, *later):
-        gone = frozenset(job for job, end in until.items() if end is not None and end <= at + TOLERANCE)
-        if _fits(board, one, gone):
-            waited = tuple(sorted((j for j in gone if j in here), key=lambda j: (until[j] or 0.0, j)))
-            sures = [ends(board, place.node.name)[j].sure for j in waited]
-            return Earliest(at, waited, min(sures, default=Sure.GUESS))
-    return Earliest(None, why_none=_blocker(board, one, until), drains=_nobody_named(one, until))
+    gone = [(end, job) for job in here if (end := until[job]) is not None and end <= at + TOLERANCE]
+    waited = tuple(job for _, job in sorted(gone))
+    sures = [ends(board, place.node.name)[j].sure for j in waited]
+    return Earliest(at, waited, min(sures, default=Sure.GUESS))
+
+
+def wanted(part: Part) -> int:
+    """Return what has to be there: a first run takes what there is, from its least on."""
+    return part.least if part.cold or part.need is None else part.need
+
+
+def pressure(board: Board, node: Node, until: Mapping[int, float | None] | None = None) -> tuple[Line, int] | None:
+    """Return the RAM of a node that is short of it, and how much has to come back; None where enough is free."""
+    ram = node.ram
+    if not node.ram_pressure or ram.used is None or not ram.total:
+        return None
+    ledger = board.ledger(ram)
+    own = line(board, ledger) if until is None else Line(ledger, until)
+    return own, math.floor(ram.used - board.knobs.ram_low * ram.total) + 1
+
+
+def first_room(
+    start: float, wants: Sequence[tuple[Line, int, int]], pressure: tuple[Line, int] | None = None
+) -> float | None:
+    """Return the first second from ``start`` on at which each pool has that much for that margin, None: never.
+
+    Room only grows as jobs end, so the seconds are searched by halves.
+    """
+
+    def enough(at: float) -> bool:
+        if pressure is not None and pressure[0].freed(at) < pressure[1]:
+            return False
+        rooms = ((own.then(at).left(margin), need) for own, need, margin in wants)
+        return all(left is not None and need <= left for left, need in rooms)
+
+    if enough(start):
+        return start
+    later = sorted({second for own, _, _ in wants for second in own.seconds if second > start})
+    if not later or not enough(later[-1]):
+        return None
+    return later[bisect_left(later, True, key=enough)]
 
 
 def _must_end(board: Board, one: Look) -> list[int]:
@@ -139,19 +237,6 @@ def _must_end(board: Board, one: Look) -> list[int]:
     if Code.COLD_START in codes:
         found += [r.job for r in board.on_place(one.place) if r.cold]
     return found
-
-
-def _fits(board: Board, one: Look, gone: frozenset[int]) -> bool:
-    for part in one.parts:
-        left = left_at(part.ledger, gone.__contains__, part.margin)
-        if left is None or left < (part.least if part.cold or part.need is None else part.need):
-            return False
-    ram = one.place.node.ram
-    if one.place.node.ram_pressure and ram.used is not None and ram.total is not None:
-        back = frees(board.ledger(ram))
-        used = ram.used - sum(back[j] for j in gone if j in back)
-        return used < board.knobs.ram_low * ram.total
-    return True
 
 
 def _nobody_named(one: Look, until: Mapping[int, float | None]) -> bool:

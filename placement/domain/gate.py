@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from calibration.domain.charge import cap
 from calibration.domain.estimate import Basis
 from calibration.domain.resources import gib
-from placement.domain import checks, text
+from placement.domain import checks, prerequisites, text
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
 from placement.domain.places import Board, Demand, Part, Place, in_force, waiting_demand
-from placement.domain.prerequisites import Holdings, applied
 from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
 
 Aside = Callable[[Place, tuple[Part, ...]], Check | None]
@@ -31,8 +30,7 @@ class Look:
 
 def decide(snapshot: Snapshot, waiting: Waiting) -> Decision:
     """Return what the gate says of this job alone; plans of older jobs are not asked."""
-    said = decide_on(Board(snapshot), waiting)
-    return applied(said, waiting, Holdings(snapshot.running), snapshot.wall)
+    return decide_on(Board(snapshot), waiting)
 
 
 def decide_on(board: Board, waiting: Waiting, aside: Aside | None = None) -> Decision:
@@ -47,7 +45,11 @@ def decide_on(board: Board, waiting: Waiting, aside: Aside | None = None) -> Dec
     ready = [one for one in looks if one.ok]
     refused = next((c for c in whole if not c.ok), None)
     if refused is None and ready:
-        return _start(waiting, whole, min(ready, key=_best_fit), looks)
+        start = _start(waiting, whole, min(ready, key=_best_fit), looks)
+        refused = None if start.grant is None else prerequisites.beyond(waiting, board.holdings, start.grant)
+        if refused is None:
+            return start
+        whole = tuple(sorted((*whole, refused), key=lambda c: c.code.rank))
     ordered = tuple(one.candidate for one in sorted(looks, key=_near))
     if refused is not None:
         return Decision(waiting.job, Verdict.WAIT, refused.sentence, refused.code, whole, ordered)
@@ -81,16 +83,16 @@ def look(board: Board, demand: Demand, place: Place) -> Look:
 
 def _questions(board: Board, demand: Demand, place: Place, parts: tuple[Part, ...]) -> tuple[Check, ...]:
     memo = board.memo[place.node.name]
-    key = ("fixed", place.order, demand.request.exclusive)
+    key = ("company", place.order, demand.request.exclusive)
     if key not in memo:
-        health = tuple(checks.standing(board, place))
-        memo[key] = health, (checks.pressure(board, place.node), *checks.company(board, demand, place))
-    health, company = memo[key]
+        memo[key] = tuple(checks.company(board, demand, place))
+    company = memo[key]
     by_pool = [_of_pool(board, place, part) for part in parts]
     return (
         checks.ever(board, demand, place),
-        *health,
+        *checks.standing_of(board, place),
         *(reading for reading, _, _, _ in by_pool),
+        checks.pressure_of(board, place.node),
         *company,
         *(first for _, first, _, _ in by_pool if first is not None),
         *(booked for _, _, booked, _ in by_pool if booked is not None),
@@ -104,15 +106,20 @@ def _of_pool(board: Board, place: Place, part: Part) -> tuple[Check, Check | Non
     key = ("pool", part.pool.pool, part.need, part.margin, part.cold)
     if key not in memo:
         device = None if part.pool is place.node.ram else place.device
-        said = ("reading", part.pool.pool)
-        if said not in memo:
-            memo[said] = checks.reading(board, part.pool, device)
-        read = memo[said]
+        read = checks.reading_of(board, part.pool, device)
         first = checks.first_run_room(board, part) if part.cold and device is not None else None
         room = checks.measured(board, part) if read.ok else None
         memo[key] = read, first, checks.booked(board, part), room
     found: tuple[Check, Check | None, Check | None, Check | None] = memo[key]
     return found
+
+
+def barred(board: Board, waiting: Waiting) -> bool:
+    """Return whether ``about_job`` says no; most jobs have nothing that could, and cost nothing."""
+    plain = waiting.hold is None and not waiting.no_account and waiting.conditions is None
+    if plain and board.snapshot.queue_hold is None:
+        return False
+    return not all(check.ok for check in about_job(board, waiting))
 
 
 def about_job(board: Board, waiting: Waiting) -> tuple[Check, ...]:
@@ -132,6 +139,7 @@ def about_job(board: Board, waiting: Waiting) -> tuple[Check, ...]:
         found.append(Check(Code.NO_ACCOUNT, False, waiting.no_account, {"user": waiting.user}))
     else:
         found.append(Check(Code.NO_ACCOUNT, True, "There is an account to run it as."))
+    found += prerequisites.asked(waiting, board.holdings, wall)
     return tuple(found)
 
 

@@ -11,6 +11,7 @@ from calibration.domain.estimate import Basis, Estimate
 from calibration.domain.resources import MIB, times
 from placement.domain import reservations
 from placement.domain.knobs import Knobs
+from placement.domain.prerequisites import Holdings
 from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.snapshot import Device, Hold, Node, Pool, Running, Snapshot, Waiting
 
@@ -107,7 +108,10 @@ def gives(part: Part) -> int | None:
 
 
 class Board:
-    """The snapshot with what this cycle has started so far. ``memo`` keeps answers per node until it changes."""
+    """The snapshot with what this cycle has started so far.
+
+    ``memo`` keeps answers per node until a job starts there, ``fixed`` those that no start changes.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -115,17 +119,40 @@ class Board:
         self.many = len(snapshot.nodes) > 1
         self.nodes: Mapping[str, Node] = {n.name: n for n in snapshot.nodes}
         self.memo: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
+        self.fixed: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
+        self.holdings = Holdings(snapshot.running)
         self.version = 0
         self._places: dict[Request, tuple[Place, ...]] = {}
+        self._held: dict[str, dict[str, list[reservations.Holder]]] = {}
+        self._ledgers: defaultdict[str, dict[str, reservations.Ledger]] = defaultdict(dict)
         self._on_node: defaultdict[str, list[Running]] = defaultdict(list)
         for r in snapshot.running:
             self._on_node[r.node].append(r)
 
     def admit(self, started: Running) -> None:
         """Charge one more job, so that the next decision sees it."""
-        self._on_node[started.node].append(started)
-        self.memo[started.node] = {}
+        node = started.node
+        held, ledgers = self._holders(node), self._ledgers[node]
+        for pool, charge in started.charges.items():
+            holder = reservations.Holder(started.job, charge, started.margins.get(pool, 0))
+            held.setdefault(pool, []).append(holder)
+            if pool in ledgers:
+                ledgers[pool] = ledgers[pool].plus(holder)
+        self._on_node[node].append(started)
+        self.holdings.add(started)
+        self.memo[node] = {}
         self.version += 1
+
+    def _holders(self, node: str) -> dict[str, list[reservations.Holder]]:
+        """Return who holds some of each pool of a node, from one pass over its jobs."""
+        if node not in self._held:
+            found: dict[str, list[reservations.Holder]] = {}
+            for r in self._on_node[node]:
+                for pool, charge in r.charges.items():
+                    holder = reservations.Holder(r.job, charge, r.margins.get(pool, 0))
+                    found.setdefault(pool, []).append(holder)
+            self._held[node] = found
+        return self._held[node]
 
     def on_node(self, node: str) -> list[Running]:
         """Return the jobs of a node, those started in this cycle included."""
@@ -138,11 +165,11 @@ class Board:
 
     def ledger(self, pool: Pool, measurable: bool = True) -> reservations.Ledger:
         """Return the pool's two ledgers as they stand now."""
-        memo = self.memo[pool.node]
-        key = ("ledger", pool.pool)
-        if key not in memo:
-            memo[key] = reservations.ledger(pool, self._on_node[pool.node], self.knobs, measurable)
-        found: reservations.Ledger = memo[key]
+        ledgers = self._ledgers[pool.node]
+        found = ledgers.get(pool.pool)
+        if found is None:
+            holders = tuple(self._holders(pool.node).get(pool.pool, ()))
+            found = ledgers[pool.pool] = reservations.Ledger(pool, holders, self.knobs, measurable)
         return found
 
     def places(self, request: Request) -> tuple[Place, ...]:
@@ -194,7 +221,7 @@ class Board:
         most = at_most(ledger, ask.margin)
         if ask.need is None:
             left = ledger.left(0)
-            least = max(times(device.pool.declared, self.knobs.cold_start_share), ask.at_least)
+            least = max(first_run_least(device, self.knobs), ask.at_least)
             return Part(ledger, None if left is None else max(0, left), least, 0, ask.basis, True, most)
         need = ask.need
         whole = min(device.pool.declared, device.pool.total or 0)
@@ -207,15 +234,29 @@ class Board:
         most = at_most(ledger, ask.margin)
         if ask.need is not None:
             return Part(ledger, ask.need, ask.need, ask.margin, ask.basis, False, most)
-        knobs = self.knobs
-        total = node.ram.declared if node.ram.total is None else node.ram.total
-        least = max(min(knobs.cold_ram_min_mib * MIB, int(total * knobs.cold_ram_min_share)), ask.at_least)
+        least = max(first_run_ram(node, self.knobs), ask.at_least)
         left = ledger.left(0)
         if left is None:
             return Part(ledger, None, least, 0, ask.basis, True, most)
-        fair = total * max(1, devices) // (len(node.devices) + 1)
-        need = max(least, min(int(left * knobs.cold_ram_share), fair))
+        need = max(least, min(int(left * self.knobs.cold_ram_share), fair_ram(node, devices)))
         return Part(ledger, need, least, 0, ask.basis, True, most)
+
+
+def first_run_least(device: Device, knobs: Knobs) -> int:
+    """Return what a run of which nothing is known has to find on a device."""
+    return times(device.pool.declared, knobs.cold_start_share)
+
+
+def first_run_ram(node: Node, knobs: Knobs) -> int:
+    """Return what a run of which nothing is known has to find in RAM."""
+    total = node.ram.declared if node.ram.total is None else node.ram.total
+    return min(knobs.cold_ram_min_mib * MIB, int(total * knobs.cold_ram_min_share))
+
+
+def fair_ram(node: Node, devices: int) -> int:
+    """Return the most RAM that a first run on so many devices is charged: its part, were all devices taken."""
+    total = node.ram.declared if node.ram.total is None else node.ram.total
+    return total * max(1, devices) // (len(node.devices) + 1)
 
 
 def waiting_demand(waiting: Waiting) -> Demand:

@@ -1,14 +1,15 @@
-"""Who starts where, who waits and why: a pure function of the snapshot."""
+"""Who starts where: a pure function of the snapshot. Verdicts are quick; why somebody waits is told on request."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-from placement.domain.bars import Bar, asking, bar_for, rank
-from placement.domain.decision import Check, Code, Decision, Verdict
-from placement.domain.gate import Aside, decide_on, look, started
-from placement.domain.places import Board, Demand, Part, Place, waiting_demand
-from placement.domain.prerequisites import Holdings, applied
+from placement.domain.bars import Bar, Guard, asking, rank
+from placement.domain.decision import Check, Code, Decision
+from placement.domain.gate import Aside, barred, decide_on, started
+from placement.domain.places import Board, Part, Place, waiting_demand
+from placement.domain.prospects import Prospects
+from placement.domain.rooms import Fit, Rooms
 from placement.domain.snapshot import Snapshot, Waiting
 
 
@@ -16,8 +17,8 @@ def plan(snapshot: Snapshot) -> Plan:
     """Return who starts, asked in queue order; a start is charged before the next job is asked."""
     cycle = Cycle(snapshot)
     queue = ordered(snapshot)
-    decided = [cycle.consider(waiting) for waiting in queue]
-    return Plan(cycle, queue, tuple(d for d in decided if d.verdict is Verdict.START))
+    found = [cycle.consider(waiting) for waiting in queue]
+    return Plan(cycle, queue, tuple(start for start in found if start is not None))
 
 
 def ordered(snapshot: Snapshot) -> tuple[Waiting, ...]:
@@ -62,9 +63,9 @@ class Plan:
         """Return the plan that nothing younger may delay, None where nobody has one."""
         return self._cycle.bar
 
-    def why_no_plan(self, job: int) -> str:
-        """Return why the job could be given no plan, "" where it has one or its turn for one did not come."""
-        return self._cycle.planless_jobs.get(job, "")
+    def waits_aside(self, job: int) -> bool:
+        """Return whether the job has room and waits only because it would delay an older one."""
+        return job in self._cycle.aside
 
     def explain(self, job: int) -> Decision:
         """Return the full decision about a job of the queue."""
@@ -83,50 +84,62 @@ class Cycle:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.board = Board(snapshot)
-        self.holdings = Holdings(snapshot.running)
         self.bar: Bar | None = None
+        self.aside: set[int] = set()
+        self._rooms = Rooms(self.board)
+        self._prospects = Prospects(self.board, self._rooms)
+        self._guard: Guard | None = None
+        self._strict = snapshot.knobs.overtaking == "none"
         self._first_waiting: int | None = None  # under strict order nobody passes it
         self._answers: dict[Hashable, Decision] = {}
-        self.planless_jobs: dict[int, str] = {}
-        self._planless: dict[Demand, str] = {}  # why a demand gets no plan while the board stands as it does
 
-    def consider(self, waiting: Waiting) -> Decision:
-        """Return the job's decision, and charge its start or make its plan."""
-        decision = self.ask(waiting)
-        if decision.grant is not None:
-            running = started(self.board, waiting, decision.grant)
-            self.board.admit(running)
-            self.holdings.add(running)
-            self._answers.clear()
-            self._planless.clear()
-        elif all(check.ok for check in decision.whole):
-            self._first_waiting = self._first_waiting or waiting.job
-            if self.bar is None and decision.code is not Code.SET_ASIDE:
-                self._make_plan(waiting)
+    def consider(self, waiting: Waiting) -> Decision | None:
+        """Return the job's start, charged, None where it waits; then it may be the one that gets the plan."""
+        fitting = self._rooms.fitting(waiting)
+        if not fitting:
+            if self.bar is None and not barred(self.board, waiting):
+                self._lead(waiting)
+            return None
+        if barred(self.board, waiting):
+            return None
+        if not self._passes(waiting, fitting):
+            self.aside.add(waiting.job)
+            return None
+        decision = decide_on(self.board, waiting, self._aside(waiting))
+        if decision.grant is None and waiting.conditions is not None:
+            return None  # a first run that would take more than its owner's quota leaves
+        if decision.grant is None:
+            raise AssertionError(f"#{waiting.job} has room by the quick verdict, but: {decision.headline}")
+        run = started(self.board, waiting, decision.grant)
+        self.board.admit(run)
+        self._rooms.joined(run)
         return decision
 
-    def ask(self, waiting: Waiting) -> Decision:
-        """Return the job's decision against the board as it stands, its own conditions included."""
-        return applied(self._room_for(waiting), waiting, self.holdings, self.snapshot.wall)
+    def may_start(self, waiting: Waiting) -> bool:
+        """Return the verdict about any job as things stand now."""
+        if waiting.conditions is not None:
+            return self.ask(waiting).grant is not None
+        fitting = self._rooms.fitting(waiting)
+        return bool(fitting) and not barred(self.board, waiting) and self._passes(waiting, fitting)
 
-    def _room_for(self, waiting: Waiting) -> Decision:
-        demand = waiting_demand(waiting)
-        if waiting.hold is not None or waiting.no_account:
-            return decide_on(self.board, waiting, self._aside(waiting))
-        known = self._answers.get(demand)
-        if known is None:
-            known = self._answers[demand] = decide_on(self.board, waiting)
-        aside = self._aside(waiting)
-        if known.grant is not None and aside is not None:
-            # Only what fits can delay a plan, and only then does it matter how long this one lasts.
-            key = (demand, waiting.limit, waiting.learned)
-            known = self._answers.get(key) or decide_on(self.board, waiting, aside)
-            self._answers[key] = known
-        if known.job == waiting.job:
-            return known
-        return Decision(
-            waiting.job, known.verdict, known.headline, known.code, known.whole, known.candidates, known.grant
-        )
+    def _passes(self, waiting: Waiting, fitting: list[Fit]) -> bool:
+        """Return whether it delays nobody older in one of the places where it has room."""
+        if self._strict and self._first_waiting is not None:
+            return False
+        guard = self._guard
+        if guard is None:
+            return True
+        return any(not guard.delays(waiting, spot.place, needs, cold).harms for spot, needs, cold in fitting)
+
+    def _lead(self, waiting: Waiting) -> None:
+        """Give the first job that fits nowhere its plan; one that could never start leads nobody."""
+        if not self._rooms.ever(waiting):
+            return
+        if self._first_waiting is None:
+            self._first_waiting = waiting.job
+        self.bar = self._prospects.bar(waiting)
+        if self.bar is not None:
+            self._guard = Guard(self.board, self.bar)
 
     def refused(self, waiting: Waiting) -> Decision:
         """Return why a job that was asked and did not start waits, as things stand after the last start."""
@@ -134,8 +147,7 @@ class Cycle:
         if decision.grant is None:
             return decision
         # What others took since its turn can shrink a first run's share, and so make it fit beside the plan.
-        said = decide_on(self.board, waiting, self._next_time)
-        return applied(said, waiting, self.holdings, self.snapshot.wall)
+        return decide_on(self.board, waiting, self._next_time)
 
     def _next_time(self, place: Place, parts: tuple[Part, ...]) -> Check:
         job = self.bar.job if self.bar is not None else self._first_waiting
@@ -143,23 +155,29 @@ class Cycle:
         words = f"{what} when its turn came; it is asked again in the next cycle."
         return Check(Code.SET_ASIDE, False, words, {"for": job})
 
-    def _make_plan(self, waiting: Waiting) -> None:
-        demand: Demand = waiting_demand(waiting)
-        if waiting.plan is None and demand in self._planless:
-            self.planless_jobs[waiting.job] = self._planless[demand]
-            return
-        looks = [look(self.board, demand, place) for place in self.board.places(demand.request)]
-        made = bar_for(self.board, waiting, looks)
-        if isinstance(made, Bar):
-            self.bar = made
-            self._answers.clear()
-        else:
-            self.planless_jobs[waiting.job] = made
-            if waiting.plan is None:
-                self._planless[demand] = made
+    def ask(self, waiting: Waiting) -> Decision:
+        """Return the job's full decision against the board as it stands, made once for equal demands."""
+        if waiting.hold is not None or waiting.no_account or waiting.conditions is not None:
+            # What stands, or could stand, against one job itself says nothing of the next.
+            return decide_on(self.board, waiting, self._aside(waiting))
+        demand = waiting_demand(waiting)
+        version = self.board.version
+        known = self._answers.get((demand, version))
+        if known is None:
+            known = self._answers[demand, version] = decide_on(self.board, waiting)
+        aside = self._aside(waiting)
+        if known.grant is not None and aside is not None:
+            # Only what fits can delay a plan, and only then does it matter how long this one lasts.
+            key = (demand, version, waiting.limit, waiting.learned)
+            known = self._answers.get(key) or decide_on(self.board, waiting, aside)
+            self._answers[key] = known
+        if known.job == waiting.job:
+            return known
+        whole, places = known.whole, known.candidates
+        return Decision(waiting.job, known.verdict, known.headline, known.code, whole, places, known.grant)
 
     def _aside(self, waiting: Waiting) -> Aside | None:
-        if self.snapshot.knobs.overtaking == "none" and self._first_waiting is not None:
+        if self._strict and self._first_waiting is not None:
             first = self._first_waiting
 
             def strict(place: Place, parts: tuple[Part, ...]) -> Check:
@@ -167,4 +185,4 @@ class Cycle:
                 return Check(Code.SET_ASIDE, False, words, {"for": first})
 
             return strict
-        return None if self.bar is None else asking(self.board, self.bar, waiting)
+        return None if self._guard is None else asking(self._guard, waiting)

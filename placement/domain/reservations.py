@@ -155,6 +155,16 @@ class Ledger:
             holders=self.growing,
         )
 
+    def plus(self, more: Holder) -> Ledger:
+        """Return the pool with one more holder; sums are carried on, not made again."""
+        grown = Ledger(self.pool, (*self.holders, more), self.knobs, self.measurable)
+        back = self.back
+        cushion = max(back.cushion, more.margin)
+        grown.__dict__["growth"] = self.growth + more.growth
+        grown.__dict__["leased"] = self.leased + more.charge.held
+        grown.__dict__["back"] = Kept(back.floor, cushion, max(back.floor, cushion))
+        return grown
+
     def booking(self) -> Booked:
         """Return the booked ledger with each of its terms."""
         return Booked(self.pool.declared, self.leased, self.booked, self.leases)

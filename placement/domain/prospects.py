@@ -1,0 +1,136 @@
+"""Which place could serve the head of the queue first, later on: bare figures, so that many can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placement.domain import checks
+from placement.domain.bars import Bar, bar_for
+from placement.domain.decision import Check
+from placement.domain.future import ENDLESS, ends, first_room, line, pressure, wanted
+from placement.domain.gate import look
+from placement.domain.levels import Ask
+from placement.domain.places import Board, Demand, Place, in_force, waiting_demand
+from placement.domain.requests import Exclusive
+from placement.domain.rooms import Kind, Rooms, Spot
+from placement.domain.snapshot import Running, Waiting
+
+
+class Prospects:
+    """Plans for the head; who has no prospect of one while the board stands as it does is told so at once."""
+
+    def __init__(self, board: Board, rooms: Rooms) -> None:
+        self._board, self._rooms = board, rooms
+        self._hopes: dict[int, Hope] = {}
+
+    def bar(self, waiting: Waiting) -> Bar | None:
+        """Return the job's plan, None where it gets none."""
+        kind, ask = self._rooms.kind(waiting.request), self._rooms.ask(waiting.estimate)
+        hope = self._hopes.get(id(kind))
+        if hope is None or hope.version != self._board.version:
+            hope = self._hopes[id(kind)] = Hope(self._board, kind)
+        if waiting.plan is None and (hope.refuses(ask[0][0], ask[1][0]) or ask in hope.none):
+            return None
+        demand = waiting_demand(waiting)
+        places = self._chosen(waiting, demand, kind, hope)
+        made = bar_for(self._board, waiting, [look(self._board, demand, place) for place in places]) if places else ""
+        if isinstance(made, Bar):
+            return made
+        if waiting.plan is None:
+            hope.none.add(ask)
+        return None
+
+    def _chosen(self, waiting: Waiting, demand: Demand, kind: Kind, hope: Hope) -> list[Place]:
+        """Return the place that is free first, and that of a plan which the job already has."""
+        soonest: tuple[float, tuple[str, int, str], Place] | None = None
+        for spot, start in hope.places:
+            place = spot.place
+            at = self._second(demand, place, start)
+            if at is not None and (soonest is None or (at, place.order) < soonest[:2]):
+                soonest = at, place.order, place
+        kept = waiting.plan
+        mine = [
+            spot.place
+            for spot in kind.spots
+            if kept is not None and (spot.place.node.name, spot.place.uuid) == (kept.node, kept.device)
+        ]
+        return mine if soonest is None or soonest[2] in mine else [soonest[2], *mine]
+
+    def _second(self, demand: Demand, place: Place, start: float) -> float | None:
+        parts = self._board.parts(demand, place)
+        if any(part.at_most is not None and part.least > part.at_most for part in parts):
+            return None
+        wants = [(line(self._board, part.ledger), wanted(part), part.margin) for part in parts]
+        return first_room(start, wants, pressure(self._board, place.node))
+
+
+class Hope:
+    """The places of one request that the end of jobs can open, and bounds on what those will ever have."""
+
+    __slots__ = ("bounded", "none", "places", "ram", "takes_device", "version", "vram")
+
+    def __init__(self, board: Board, kind: Kind) -> None:
+        self.version = board.version
+        self.none: set[Ask] = set()
+        asked = kind.request.exclusive
+        self.places = [(spot, start) for spot in kind.spots if (start := _opens(board, spot, asked)) is not None]
+        there = [spot.place for spot, _ in self.places]
+        self.ram = max((_last(board, place, device=False) for place in there), default=-1)
+        self.vram = max((_last(board, place, device=True) for place in there), default=-1)
+        self.bounded = asked is Exclusive.NO and not any(spot.unified for spot, _ in self.places)
+        self.takes_device = kind.takes_device
+
+    def refuses(self, vram: int | None, ram: int | None) -> bool:
+        """Return whether no place will ever have that much, by the bounds alone."""
+        return self.bounded and ((ram or 0) > self.ram or (self.takes_device and (vram or 0) > self.vram))
+
+
+def _last(board: Board, place: Place, *, device: bool) -> int:
+    pool, measurable = place.node.ram, True
+    if device and place.device is not None:
+        pool, measurable = place.device.pool, place.device.measurable
+    left = line(board, board.ledger(pool, measurable)).last().left(0)
+    return -1 if left is None else left
+
+
+def _opens(board: Board, spot: Spot, asked: Exclusive) -> float | None:
+    """Return the seconds until nobody's hold or presence is in the way there, None where that never ends."""
+    place, wall = spot.place, board.snapshot.wall
+    if any(not check.ok and check.code in ENDLESS for check in _always(board, spot)):
+        return None
+    start = 0.0
+    for hold in (place.node.hold, None if place.device is None else place.device.hold):
+        if hold is not None and in_force(hold, wall):
+            if hold.until is None:
+                return None
+            start = max(start, hold.until - wall)
+    until = ends(board, place.node.name)
+    for r in _in_the_way(board, spot, asked):
+        end = until[r.job].bar
+        if end is None:
+            return None
+        start = max(start, end)
+    return start
+
+
+def _always(board: Board, spot: Spot) -> Iterator[Check]:
+    place = spot.place
+    yield from checks.standing_of(board, place)
+    yield checks.reading_of(board, place.node.ram, None)
+    if place.device is not None and spot.device is not None:
+        yield checks.reading_of(board, place.device.pool, place.device)
+
+
+def _in_the_way(board: Board, spot: Spot, asked: Exclusive) -> Iterator[Running]:
+    """Yield the jobs whose very presence keeps such a job out."""
+    place, side = spot.place, spot.side
+    if side.alone or (asked is Exclusive.MACHINE and side.jobs):
+        yield from board.on_node(place.node.name)
+    device = place.device
+    if device is None or not spot.here:
+        return
+    here = board.on_place(place)
+    if device.exclusive_only or spot.alone or asked is Exclusive.DEVICE:
+        yield from here
+    elif spot.cold:
+        yield from (r for r in here if r.cold)
