@@ -26,22 +26,23 @@ class Facts:
     knobs: Knobs = field(default_factory=Knobs)
     _quotas: dict[int, Quota | None] = field(default_factory=dict)
 
-    def quota(self, user: Any) -> Quota | None:
-        """Return a user's quota, asked once per user."""
-        if user.pk not in self._quotas:
-            self._quotas[user.pk] = quota_of(user, self.knobs)
-        return self._quotas[user.pk]
+    def quota(self, job: Job) -> Quota | None:
+        """Return the quota of a job's owner, asked once per owner."""
+        if job.user_id not in self._quotas:
+            self._quotas[job.user_id] = quota_of(job.user, self.knobs)
+        return self._quotas[job.user_id]
 
     def of(self, job: Job, *, unsaved: bool = False) -> Conditions | None:
         """Return what a queued job waits for, None where it is room alone; the ties of an unsaved one stand under 0."""
-        ties, quota = self.ties.get(0 if unsaved else job.pk, ()), self.quota(job.user)
-        if not ties and quota is None and job.not_before is None and job.array_id is None:
+        quota, array = self.quota(job), job.array_id
+        ties = self.ties.get(0 if unsaved else job.pk, ()) if self.ties else ()
+        if quota is None and array is None and job.not_before is None and not ties:
             return None
         return Conditions(
             after=ties,
             not_before=None if job.not_before is None else job.not_before.timestamp(),
-            array=job.array_id or 0,
-            array_limit=self.limits.get(job.array_id) if job.array_id else None,
+            array=array or 0,
+            array_limit=self.limits.get(array) if array else None,
             quota=quota,
         )
 
@@ -56,7 +57,10 @@ def facts(jobs: Iterable[Job], knobs: Knobs) -> Facts:
 def ties() -> dict[int, tuple[Tie, ...]]:
     """Return what queued jobs wait for that is not met yet, by job."""
     found: defaultdict[int, list[Tie]] = defaultdict(list)
-    rows = Dependency.objects.filter(job__state=State.QUEUED).order_by("job_id", "on_id")
+    tied = Job.objects.filter(tied=True, state=State.QUEUED)
+    if not tied.exists():
+        return {}
+    rows = Dependency.objects.filter(job__tied=True, job__state=State.QUEUED).order_by("job_id", "on_id")
     for job, on, when, state, outcome in rows.values_list("job_id", "on_id", "when", "on__state", "on__outcome"):
         tie = Tie(on, After(when), State(state), Outcome(outcome) if outcome else None)
         if not tie.met:
@@ -83,9 +87,12 @@ def in_sight() -> QuerySet[Job]:
 
 
 def _behind() -> Q | None:
+    large = JobArray.objects.filter(size__gt=LOOKED_AT)
+    if not large.exists():
+        return None
     waiting = Job.objects.filter(array=OuterRef("pk"), state=State.QUEUED)
     hidden: Q | None = None
-    for array in JobArray.objects.filter(Exists(waiting), size__gt=LOOKED_AT):
+    for array in large.filter(Exists(waiting)):
         members = Job.objects.filter(array=array, state=State.QUEUED).order_by("id").values_list("pk", flat=True)
         free, held = members.filter(held_by=""), members.exclude(held_by="")
         seen = [*free[: looked_at(array.limit)], *held[:LOOKED_AT]]

@@ -50,6 +50,7 @@ class Job(Holdable):
     retry_policy = models.JSONField(default=dict, blank=True)  # {times, on, wait_s, longest_s}, {} for none
     retry_number = models.PositiveIntegerField(default=0)  # which further try Tidegate made of it, 0: none
     not_before = models.DateTimeField(null=True, blank=True)
+    tied = models.BooleanField(default=False)  # it waits for other jobs, or did: rows of Dependency say for which
     array = models.ForeignKey(JobArray, models.PROTECT, null=True, blank=True, related_name="jobs", db_index=False)
     array_index = models.PositiveIntegerField(null=True, blank=True)
 
@@ -111,6 +112,7 @@ class Job(Holdable):
             models.Index(fields=["user", "outcome", "-id"], name="jobs_by_user_and_outcome"),  # the same
             models.Index(fields=["-id", "name"], name="jobs_by_name"),  # the same: a stretch of ids is searched
             models.Index(fields=["state", "pruned_at", "ended_at"], name="jobs_not_pruned"),  # services.retention
+            models.Index(fields=["state", "id"], name="jobs_tied", condition=Q(tied=True)),  # reader: conditions.ties
             models.Index(
                 fields=["array", "state", "id"], name="jobs_by_array", condition=Q(array__isnull=False)
             ),  # reader: conditions.in_sight, the array's page

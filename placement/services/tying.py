@@ -54,11 +54,16 @@ def resolved(after: Iterable[tuple[int, str]]) -> list[Named]:
 
 def tie(job: Job, named: Sequence[Named]) -> None:
     """Let a job, or all members of its new array, wait for the named ones. The caller holds the cycle row."""
+    if not named:
+        return
     jobs = [job.pk]
-    if named and job.array_id and not job.retry_of_id:
+    if job.array_id and not job.retry_of_id:
         jobs = list(Job.objects.filter(array_id=job.array_id).values_list("pk", flat=True))
     ties = (Dependency(job_id=pk, on=n.on, named=n.named, when=n.when.value) for pk in jobs for n in named)
     Dependency.objects.bulk_create(ties, batch_size=1000)
+    Job.objects.filter(pk=job.pk).update(tied=True)
+    if len(jobs) > 1:
+        Job.objects.filter(array_id=job.array_id).update(tied=True)
 
 
 def follow(old: Job, new: Job) -> None:
