@@ -21,7 +21,7 @@ from placement import conditions, estimates
 from placement.domain.conditions import Conditions
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import KnobError, Knobs
-from placement.domain.requests import Exclusive, Gpu, Request
+from placement.domain.requests import Exclusive, Gpu, shared
 from placement.domain.snapshot import Charge, KeptPlan, Node, Running, Snapshot, Waiting
 from placement.models import Cycle, Job, KnobOverride
 from placement.models import Device as DeviceRow
@@ -184,7 +184,7 @@ def waiting_of(
         name=job.name,
         user=job.user.get_username(),
         arrival=job.pk or 2**62,
-        request=Request(
+        request=shared(
             gpu=Gpu(job.gpu),
             exclusive=Exclusive(job.exclusive),
             node=job.node_wanted or None,

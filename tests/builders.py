@@ -8,7 +8,7 @@ from typing import Any
 from calibration.domain.estimate import Basis, Estimate, PoolEstimate
 from calibration.domain.samples import PoolState
 from placement.domain.knobs import Knobs
-from placement.domain.requests import Exclusive, Gpu, Request
+from placement.domain.requests import Exclusive, Gpu, shared
 from placement.domain.snapshot import Charge, Device, KeptPlan, Node, Pool, Running, Snapshot, Waiting
 
 MIB = 1 << 20
@@ -73,7 +73,7 @@ def an_estimate(
 def a_waiting(job: int, vram: int | None = None, ram: int | None = 0, **more: Any) -> Waiting:
     """Return a queued job that wants one device (``gpu=False``: none); ``arrival`` is its number."""
     gpu = more.pop("gpu", True)
-    request = Request(
+    request = shared(
         gpu=Gpu.ONE if gpu else Gpu.NONE,
         exclusive=more.pop("exclusive", Exclusive.NO),
         node=more.pop("node", None),

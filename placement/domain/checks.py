@@ -8,6 +8,7 @@ from calibration.domain.resources import MIB
 from calibration.domain.samples import PoolState
 from placement.domain import text
 from placement.domain.decision import Check, Code, Figures
+from placement.domain.knobs import Knobs
 from placement.domain.places import Board, Demand, Part, Place, gives, in_force
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Device, Hold, Node, Pool, Running
@@ -17,7 +18,7 @@ GIVEN_UP = ("gone", "stale", "joining")
 
 def standing(board: Board, place: Place) -> Iterator[Check]:
     """Yield what an operator or the node's own health says, whatever the job asks."""
-    node, device, knobs, wall = place.node, place.device, board.knobs, board.snapshot.wall
+    node, device, wall = place.node, place.device, board.snapshot.wall
     hold, what = node.hold, node.name
     if device is not None and in_force(device.hold, wall):
         hold, what = device.hold, place.label
@@ -30,6 +31,19 @@ def standing(board: Board, place: Place) -> Iterator[Check]:
         yield Check(Code.DRAINING, False, f"{drained} is draining: what runs may finish, nothing new starts.")
     else:
         yield Check(Code.DRAINING, True, f"{place.label} takes new jobs.")
+    yield from _health_of(board, node)
+
+
+def _health_of(board: Board, node: Node) -> tuple[Check, ...]:
+    """Return whether the node is there and works, asked once per cycle."""
+    fixed = board.fixed[node.name]
+    if "health" not in fixed:
+        fixed["health"] = tuple(_health(node, board.knobs))
+    found: tuple[Check, ...] = fixed["health"]
+    return found
+
+
+def _health(node: Node, knobs: Knobs) -> Iterator[Check]:
     yield _alive(node, knobs.node_stale_seconds)
     yield _working(node, knobs.node_no_work_seconds)
     low = knobs.disk_low_mib * MIB

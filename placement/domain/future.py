@@ -102,21 +102,28 @@ class Line:
     def __init__(self, ledger: Ledger, until: Mapping[int, float | None]) -> None:
         back = frees(ledger)
         self.ledger = ledger
-        ending = sorted((end, h.job, h) for h in ledger.holders if (end := until[h.job]) is not None)
-        self.seconds = [end for end, _, _ in ending]
-        self.jobs = [job for _, job, _ in ending]
-        charged = {h.job: max(h.charge.at_start, h.charge.held) for h in ledger.holders}
-        booked = ledger.pool.declared - sum(charged.values())
-        free = _free_soon(ledger.pool) - sum(max(0, charged[h.job] - (h.used or 0)) for h in ledger.holders)
-        margin = max((h.margin for h in ledger.holders if until[h.job] is None), default=0)
-        margins = [margin]
-        for _, _, h in reversed(ending):
-            margins.append(max(margins[-1], h.margin))
-        self.steps = [(booked, free, margins.pop(), 0)]
+        booked, free, stays = ledger.pool.declared, _free_soon(ledger.pool), 0
+        ending: list[tuple[float, int, int, int, int]] = []
+        for h in ledger.holders:
+            charge, end = h.charge, until[h.job]
+            held = charge.held if charge.held > charge.at_start else charge.at_start
+            growth = max(0, held - (charge.used or 0))
+            booked -= held
+            free -= growth
+            if end is None:
+                stays = max(stays, h.margin)
+            else:
+                ending.append((end, h.job, held, growth, h.margin))
+        ending.sort()
+        margins = [stays]
+        for *_, margin in reversed(ending):
+            margins.append(max(margins[-1], margin))
         freed = 0
-        for _, job, h in ending:
-            booked += charged[job]
-            free += back[job] + max(0, charged[job] - (h.used or 0))
+        self.seconds = [end for end, *_ in ending]
+        self.steps = [(booked, free, margins.pop(), 0)]
+        for _, job, held, growth, _ in ending:
+            booked += held
+            free += back[job] + growth
             freed += back[job]
             self.steps.append((booked, free, margins.pop(), freed))
         self._floor = floor(ledger.pool, ledger.knobs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from calibration.domain.estimate import Basis, Estimate
@@ -126,8 +127,9 @@ class Board:
         self._held: dict[str, dict[str, list[reservations.Holder]]] = {}
         self._ledgers: defaultdict[str, dict[str, reservations.Ledger]] = defaultdict(dict)
         self._on_node: defaultdict[str, list[Running]] = defaultdict(list)
+        self._on_device: defaultdict[tuple[str, str], list[Running]] = defaultdict(list)
         for r in snapshot.running:
-            self._on_node[r.node].append(r)
+            self._stands(r)
 
     def admit(self, started: Running) -> None:
         """Charge one more job, so that the next decision sees it."""
@@ -138,10 +140,15 @@ class Board:
             held.setdefault(pool, []).append(holder)
             if pool in ledgers:
                 ledgers[pool] = ledgers[pool].plus(holder)
-        self._on_node[node].append(started)
+        self._stands(started)
         self.holdings.add(started)
         self.memo[node] = {}
         self.version += 1
+
+    def _stands(self, r: Running) -> None:
+        self._on_node[r.node].append(r)
+        if r.device is not None:
+            self._on_device[r.node, r.device].append(r)
 
     def _holders(self, node: str) -> dict[str, list[reservations.Holder]]:
         """Return who holds some of each pool of a node, from one pass over its jobs."""
@@ -160,8 +167,9 @@ class Board:
 
     def on_place(self, place: Place) -> list[Running]:
         """Return the jobs on the place's device; on its node where the place has no device."""
-        jobs = self._on_node[place.node.name]
-        return jobs if place.device is None else [r for r in jobs if r.device == place.device.uuid]
+        if place.device is None:
+            return self._on_node[place.node.name]
+        return self._on_device.get((place.node.name, place.device.uuid), [])
 
     def ledger(self, pool: Pool, measurable: bool = True) -> reservations.Ledger:
         """Return the pool's two ledgers as they stand now."""
@@ -244,7 +252,10 @@ class Board:
 
 def first_run_least(device: Device, knobs: Knobs) -> int:
     """Return what a run of which nothing is known has to find on a device."""
-    return times(device.pool.declared, knobs.cold_start_share)
+    return _share(device.pool.declared, knobs.cold_start_share)
+
+
+_share = lru_cache(maxsize=1024)(times)  # exact, and so worth remembering: the same for each cycle
 
 
 def first_run_ram(node: Node, knobs: Knobs) -> int:

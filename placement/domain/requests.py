@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 class Gpu(enum.StrEnum):
@@ -31,3 +32,9 @@ class Request:
     def __post_init__(self) -> None:
         if self.gpu is Gpu.NONE and (self.device is not None or self.exclusive is Exclusive.DEVICE):
             raise ValueError("A job without a device cannot name one or ask to be alone on one.")
+
+
+@lru_cache(maxsize=4096)
+def shared(gpu: Gpu, exclusive: Exclusive, node: str | None, device: str | None) -> Request:
+    """Return the request; equal ones are one object, which many questions are then asked of only once."""
+    return Request(gpu, exclusive, node, device)
