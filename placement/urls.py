@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from django.urls import path
 
+from placement.api import forecasts as api_forecasts
 from placement.api import jobs as api_jobs
 from placement.api import queue as api_queue
 from placement.api import shape
-from placement.views import arrays, devices, job, lists, log, login, people, queue, submit
+from placement.views import arrays, devices, forecasts, job, lists, log, login, people, queue, submit
 
 # Ways in and out.
 access_urls = [
@@ -20,6 +21,7 @@ access_urls = [
 queue_urls = [
     path("", queue.page, name="queue"),
     path("fragments/queue", queue.fragment, name="queue-fragment"),
+    path("forecasts/", forecasts.page, name="forecasts"),
     path("queue/hold", queue.hold, name="queue-hold"),
     path("queue/release", queue.release, name="queue-release"),
 ]
@@ -85,6 +87,7 @@ api_urls = [
     path("api/v1/jobs/<int:job_id>/release", api_jobs.release, name="api-release"),
     path("api/v1/arrays/<int:array_id>", api_jobs.array, name="api-array"),
     path("api/v1/arrays/<int:array_id>/cancel", api_jobs.cancel_array, name="api-array-cancel"),
+    path("api/v1/forecasts", api_forecasts.accuracy, name="api-forecasts"),
     path("api/v1/estimate", api_jobs.estimate, name="api-estimate"),
     path("api/", shape.nowhere),
     path("api/<path:rest>", shape.nowhere),

@@ -10,8 +10,9 @@ from django.urls import reverse
 from placement.api import body
 from placement.api.shape import endpoint
 from placement.domain.errors import NotFound
+from placement.domain.jobs import State
 from placement.models import Job, Role
-from placement.selectors import access, job, rows, terms
+from placement.selectors import access, expected, job, rows, terms
 from placement.services import arrays, jobs, workloads
 from placement.views import wake
 
@@ -137,6 +138,7 @@ def one(request: HttpRequest, row: Job) -> dict[str, Any]:
         "used": row.used,
         "estimate": row.estimate,
         "decision": row.decision or None,
+        "forecast": expected.as_json(row) if row.state == State.QUEUED else None,
         "decided_at": row.decided_at,
         "headline": row.headline,
         "code": row.code or None,

@@ -14,7 +14,8 @@ from calibration.models import Sediment
 from placement.domain.arrays import with_index
 from placement.domain.jobs import State
 from placement.models import Device, Job
-from placement.selectors import access, ladder, pruned, rows, tanks, terms, verdict, wording
+from placement.selectors import access, expected, ladder, pruned, rows, tanks, terms, verdict, wording
+from placement.selectors.expected import Expected
 from placement.selectors.ladder import Ladder
 from placement.selectors.queue import digest
 from placement.selectors.terms import Term
@@ -82,6 +83,7 @@ class JobPage:
     basis: str
     chip: str
     verdict: Verdict | None
+    expected: Expected | None
     decided: datetime | None
     ladders: tuple[Ladder, ...]
     charges: tuple[ChargeRow, ...]
@@ -126,7 +128,7 @@ class Private:
 
 def find(job_id: int) -> Job | None:
     """Return the job with its user and workload."""
-    return Job.objects.select_related("user", "workload", "array").filter(pk=job_id).first()
+    return Job.objects.select_related("user", "workload", "forecast", "array").filter(pk=job_id).first()
 
 
 def private(user: AbstractBaseUser, job: Job) -> Private | None:
@@ -142,7 +144,8 @@ def page(user: AbstractBaseUser, job: Job) -> JobPage:
     """Return the live part of the page as this user may see it."""
     state = State(job.state)
     touch = access.may_touch(user, job)
-    seen = verdict.of(job.decision, job.decided_at)
+    seen = verdict.of(job.decision)
+    foretold = expected.of(job) if job.state == State.QUEUED else None
     names = dict(Device.objects.values_list("uuid", "name"))
     basis = job.basis or str(mapping(job.estimate).get("basis") or "")
     queued, over = state is State.QUEUED, state is State.FINISHED
@@ -155,7 +158,7 @@ def page(user: AbstractBaseUser, job: Job) -> JobPage:
         tone=_tone(job),
         words=rows.words(job),
         lead=_lead(job, names),
-        sub=_sub(job, seen),
+        sub=_sub(job, foretold),
         submitted=job.submitted_at,
         started=job.started_at,
         ended=job.ended_at,
@@ -163,6 +166,7 @@ def page(user: AbstractBaseUser, job: Job) -> JobPage:
         basis=wording.rung(basis),
         chip=wording.rung_class(basis) if basis else "",
         verdict=seen,
+        expected=foretold,
         decided=job.decided_at.replace(microsecond=0) if job.decided_at and not queued else None,
         ladders=ladder.ladders(job.estimate),
         charges=_charges(job, names),
@@ -204,9 +208,9 @@ def _lead(job: Job, names: dict[str, str]) -> str:
     return f"Running on {_where(job, names)}."
 
 
-def _sub(job: Job, seen: Verdict | None) -> str:
-    if job.state == State.QUEUED and seen and seen.plan and not seen.plan.at:
-        return seen.plan.why_none
+def _sub(job: Job, foretold: Expected | None) -> str:
+    if job.state == State.QUEUED and foretold and not foretold.at:
+        return foretold.why_none
     if job.state in (State.ADMITTED, State.RUNNING):
         return ladder.needs(job.estimate) and f"Estimated need: {ladder.needs(job.estimate)}."
     return ""

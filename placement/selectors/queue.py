@@ -63,7 +63,7 @@ def page(*, sees_commands: bool, notice: str = "") -> QueuePage:
         .only(*rows.ENDED)
         .order_by("-ended_at", "-id")[:FINISHED_SHOWN]
     )
-    starts = [w.plan.at for w in waiting if w.plan and w.plan.at]
+    starts = [w.expected.at for w in waiting if w.expected and w.expected.at]
     shown = banners(notice)
     return QueuePage(
         banners=shown,

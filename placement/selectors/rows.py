@@ -10,8 +10,8 @@ from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
 from placement.domain.jobs import State
 from placement.models import Job
-from placement.selectors import tanks, verdict, wording
-from placement.selectors.verdict import Plan
+from placement.selectors import expected, tanks, verdict, wording
+from placement.selectors.expected import Expected
 from placement.selectors.wording import listing, mapping, whole
 
 
@@ -31,7 +31,7 @@ class WaitingRow:
     shortfall: str
     filled: float | None
     tone: str
-    plan: Plan | None
+    expected: Expected | None
     held: str
     priority: int
 
@@ -79,7 +79,7 @@ ENDED = ("name", "user__username", "outcome", "sentence", "ended_at", "duration_
 
 def waiting(job: Job) -> WaitingRow:
     """Return the line of a queued job."""
-    seen = verdict.brief(job.decision, job.decided_at)
+    seen = verdict.brief(job.decision)
     basis = str(mapping(job.estimate).get("basis") or "")
     return WaitingRow(
         id=job.pk,
@@ -94,7 +94,7 @@ def waiting(job: Job) -> WaitingRow:
         shortfall=seen.shortfall,
         filled=seen.filled,
         tone=tanks.tone(job.pk),
-        plan=seen.plan,
+        expected=expected.of(job),
         held=wording.held(job.held_by, job.held_until, job.held_why) if job.held_by else "",
         priority=job.priority,
     )

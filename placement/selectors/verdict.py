@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from typing import Any
 
 from calibration.domain.resources import gib
@@ -60,17 +59,6 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The predicted start. ``at`` None: ``why_none`` says why it cannot be told."""
-
-    at: datetime | None
-    sure: str
-    waits_for: tuple[int, ...]
-    why_none: str
-    keeps: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """A whole decision, the leading place first."""
 
@@ -78,12 +66,11 @@ class Verdict:
     code: str
     whole: tuple[CheckRow, ...]
     places: tuple[Place, ...]
-    plan: Plan | None
     shortfall: str = ""
     filled: float | None = None  # percent of the need that the best place has room for
 
 
-def of(decision: Any, decided_at: datetime | None = None) -> Verdict | None:
+def of(decision: Any) -> Verdict | None:
     """Return the rows of a stored decision, None where there is none."""
     body = mapping(decision)
     if not body:
@@ -95,7 +82,6 @@ def of(decision: Any, decided_at: datetime | None = None) -> Verdict | None:
         code=str(body.get("code") or ""),
         whole=tuple(check(c) for c in listing(body.get("whole")) if isinstance(c, dict)),
         places=places,
-        plan=_plan(body.get("planned"), decided_at),
         shortfall=shortfall,
         filled=filled,
     )
@@ -103,18 +89,17 @@ def of(decision: Any, decided_at: datetime | None = None) -> Verdict | None:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What one line says of a decision: what the leading place lacks, and the predicted start."""
+    """What one line says of a decision: what the leading place lacks."""
 
     shortfall: str
     filled: float | None  # percent of the need that the best place has room for
-    plan: Plan | None
 
 
-def brief(decision: Any, decided_at: datetime | None) -> Brief:
+def brief(decision: Any) -> Brief:
     """Return the line's part of a stored decision, empty where there is none."""
     body = mapping(decision)
     shortfall, filled = _shortfall(listing(body.get("candidates")))
-    return Brief(shortfall, filled, _plan(body.get("planned"), decided_at))
+    return Brief(shortfall, filled)
 
 
 def settled(seen: Verdict | None) -> Verdict | None:
@@ -156,27 +141,6 @@ def _place(raw: Mapping[str, Any]) -> Place:
     label = str(raw.get("label") or raw.get("device") or raw.get("node") or "")
     line = bad[0].sentence if bad else ""
     return Place(label, str(raw.get("device") or ""), rows, not bad, line, len(bad))
-
-
-def _plan(raw: Any, decided_at: datetime | None) -> Plan | None:
-    body = mapping(raw)
-    if not body:
-        return None
-    seconds = body.get("in_s")
-    at = None
-    if isinstance(seconds, int | float) and decided_at is not None:
-        try:
-            moment = decided_at + timedelta(seconds=float(seconds))
-            at = moment.replace(second=0, microsecond=0)  # a minute is as exact as a forecast gets
-        except OverflowError:
-            at = None
-    return Plan(
-        at=at,
-        sure=str(body.get("sure") or "guess"),
-        waits_for=tuple(n for n in listing(body.get("waits_for")) if isinstance(n, int)),
-        why_none=str(body.get("why_none") or ""),
-        keeps=bool(body.get("keeps")),
-    )
 
 
 def _shortfall(candidates: Iterable[Any]) -> tuple[str, float | None]:

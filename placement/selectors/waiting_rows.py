@@ -9,15 +9,16 @@ from typing import Generic, TypeVar
 from django.db.models import QuerySet
 
 from placement.models import Job
+from placement.selectors import expected
 
 T = TypeVar("T")
 
 WATCHED = (
     "pk", "name", "user__username", "workers", "priority", "submitted_at", "headline", "code", "decided_at",
-    "held_by", "held_at", "held_until", "held_why",
+    "held_by", "held_at", "held_until", "held_why", "forecast__made_at",
 )  # fmt: skip
 """Columns of which a change makes a line anew; a decision and its estimate change together with ``decided_at``."""
-_DECIDED = ("decision", "estimate")
+_DECIDED = ("decision", "estimate", *(f"forecast__{name}" for name in expected.COLUMNS))
 _LIMIT = 4000
 _AT_ONCE = 500  # rows of one query by number
 
@@ -52,7 +53,7 @@ class Lines(Generic[T]):
     def _made(self, wanted: list[int]) -> dict[int, T]:
         found: dict[int, T] = {}
         for first in range(0, len(wanted), _AT_ONCE):
-            some = Job.objects.filter(pk__in=wanted[first : first + _AT_ONCE]).select_related("user")
+            some = Job.objects.filter(pk__in=wanted[first : first + _AT_ONCE]).select_related("user", "forecast")
             for job in some.only(*(w.replace("pk", "id") for w in WATCHED), *_DECIDED):
                 found[job.pk] = self._make(job)
         return found

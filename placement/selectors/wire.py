@@ -15,7 +15,7 @@ from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement.domain.jobs import State
 from placement.models import Cycle, Job
-from placement.selectors import devices
+from placement.selectors import devices, expected
 from placement.selectors.waiting_rows import Lines
 from placement.selectors.wording import mapping, whole
 
@@ -105,6 +105,7 @@ def _queued(job: Job) -> str:
         "headline": job.headline,
         "code": job.code or None,
         "decision": decision,
+        "forecast": expected.as_json(job),
         "held": _hold(job),
     }
     return _json(told)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
-from django.utils import timezone
 
-from placement.domain.accuracy import Past, Record, learned, moved, moved_far
+from placement.domain.accuracy import Record, learned, moved, moved_far
 from placement.domain.decision import PlannedStart
 from placement.domain.jobs import State
-from placement.domain.plan import Plan
+from placement.domain.plan import Plan, plan
+from placement.domain.snapshot import Snapshot, Waiting
 from placement.domain.told import predicted
 from placement.models import Forecast, ForecastRecord, Job
+from placement.selectors import expected
 
 _SOON = 1.0  # seconds between two rounds when somebody new waits
 _CHANGED = 5.0  # when those who wait or run are others than before
@@ -75,6 +76,13 @@ def run(made: Plan | None) -> None:
     _void(made, at)
     _tell(found, at)
     _keep(found, plays, at)
+
+
+def ask(snapshot: Snapshot, waiting: Waiting) -> PlannedStart | None:
+    """Return when one more job would be expected to start, None where it would not wait; nothing is stored."""
+    made = plan(replace(snapshot, waiting=(*snapshot.waiting, waiting)))
+    told = predicted(made).get(waiting.job)
+    return None if told is None else _record().corrected(told)
 
 
 def close() -> None:
@@ -187,19 +195,8 @@ def _keep(found: Mapping[int, PlannedStart], plays: Mapping[int, PlannedStart], 
 def _record() -> Record:
     now = time.monotonic()
     if now - _last.record_at > _RECORD_FRESH:
-        rows = ForecastRecord.objects.filter(void=False).exclude(in_s=None).order_by("-at")[:_RECORD_READ]
-        _last.record, _last.record_at = learned(past(rows)), now
+        _last.record, _last.record_at = learned(expected.past(most=_RECORD_READ)), now
     return _last.record
-
-
-def past(rows: Iterable[ForecastRecord]) -> list[Past]:
-    """Return stored forecasts as values, in the order given."""
-    now = timezone.now()
-    return [
-        Past(r.sure, r.play_s, r.play_late_s, r.in_s, r.late_s, r.waited_s, (now - r.at).total_seconds())
-        for r in rows
-        if r.in_s is not None and r.play_s is not None
-    ]
 
 
 def forget() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -23,7 +23,18 @@ from placement.domain.streaks import HOLDER
 from placement.domain.submission import Submission
 from placement.domain.wire import decision_json, estimate_json
 from placement.models import Job, Role
-from placement.services import accounts, arrays, audit, cycle_row, drafting, groups, members, secrets, tying
+from placement.services import (
+    accounts,
+    arrays,
+    audit,
+    cycle_row,
+    drafting,
+    forecasting,
+    groups,
+    members,
+    secrets,
+    tying,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,8 @@ def preview(user: User, submission: Submission) -> Preview:
     waiting = _waiting(job, snapshot, tuple(one.tie for one in tying.resolved(submission.after)))
     impossible = _impossible(snapshot, waiting)
     decision = would(snapshot, waiting)
+    if decision.verdict is Verdict.WAIT:
+        decision = replace(decision, planned=forecasting.ask(snapshot, waiting))
     return Preview(
         estimate=estimate_json(waiting.estimate),
         decision=decision_json(decision),

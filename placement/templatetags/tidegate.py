@@ -54,6 +54,20 @@ def since(at: datetime | None) -> str:
     )
 
 
+@register.simple_tag
+def ahead(at: datetime | None) -> str:
+    """Return how far ahead that is; the browser keeps it current."""
+    if at is None:
+        return "–"
+    seconds = (at - timezone.now()).total_seconds()
+    return format_html(
+        '<time datetime="{}" data-form="ahead" title="{}">{}</time>',
+        at.isoformat(timespec="seconds"),
+        timezone.localtime(at).strftime("%Y-%m-%d %H:%M %Z"),
+        f"in about {wording.span(seconds)}" if seconds >= 60 else "any moment now",
+    )
+
+
 @register.filter
 def code_words(code: str) -> str:
     """Return a gate code as people read it."""

@@ -9,12 +9,13 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 
 from placement.domain.errors import Infeasible, NotYours, Refused
 from placement.forms.fields import seconds_text
 from placement.forms.submit import SubmitForm
 from placement.models import Role, Workload
-from placement.selectors import access, ladder, submit, verdict
+from placement.selectors import access, expected, ladder, submit, verdict
 from placement.services import jobs
 from placement.views import wake
 from placement.views.door import door
@@ -66,6 +67,7 @@ def estimate(request: HttpRequest) -> HttpResponse:
         else:
             context["preview"] = seen
             context["verdict"] = verdict.of(seen.decision)
+            context["expected"] = expected.preview(seen.decision["planned"], timezone.now())
             context["ladders"] = ladder.ladders(seen.estimate)
             context["need"] = ladder.needs(seen.estimate)
     else:

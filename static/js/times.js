@@ -18,6 +18,7 @@
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) return element.textContent;
     if (element.dataset.form === "since") return span((now - at) / 1000);
+    if (element.dataset.form === "ahead") return at - now >= 60000 ? `in about ${span((at - now) / 1000)}` : "any moment now";
     if (element.dataset.form === "long") return `${day(at)} ${clock(at)}:${pad(at.getSeconds())}`;
     return day(at) === day(now) ? clock(at) : `${day(at)} ${clock(at)}`;
   }

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from calibration import clock
 from calibration.models import PoolNow
-from placement.models import Device, Job, Member, Node, Role
+from placement.models import Device, Forecast, ForecastRecord, Job, Member, Node, Role
 
 GIB = 1 << 30
 UUIDS = ("GPU-aaaa", "GPU-bbbb")
@@ -102,6 +102,28 @@ def a_finished(user: Any, outcome: str = "completed", **more: Any) -> Job:
         **more,
     }
     return a_running(user, **fields)
+
+
+def a_forecast(job: Job, in_s: float = 600.0, late_s: float | None = 1200.0, **more: Any) -> Forecast:
+    """Return what a waiting job is told now: about ten minutes, when #38 has ended, unless said otherwise."""
+    now = timezone.now()
+    fields: dict[str, Any] = {
+        "expected_at": now + timedelta(seconds=in_s),
+        "late_at": None if late_s is None else now + timedelta(seconds=late_s),
+        "sure": "learned",
+        "waits_for": [38],
+        "keeps": True,
+        **more,
+    }
+    return Forecast.objects.create(job=job, made_at=now, **fields)
+
+
+def a_record(job: Job, play: float, waited: float | None, late: float, **more: Any) -> ForecastRecord:
+    """Return a forecast of an hour ago, told as it was played, and how long the job really waited."""
+    fields: dict[str, Any] = {"number": 0, "sure": "learned", "at": timezone.now() - timedelta(hours=1), **more}
+    return ForecastRecord.objects.create(
+        job=job, in_s=play, play_s=play, late_s=late, play_late_s=late, waited_s=waited, **fields
+    )
 
 
 def an_estimate(need: int = int(8.2 * GIB)) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def test_an_unchanged_line_costs_one_query_for_all(make) -> None:
 def test_a_job_that_was_not_decided_on_is_read_each_time() -> None:
     job = a_job(a_user("ada"), decided_at=None, decision={})
     lines = Lines(rows.waiting)
-    assert lines.of(Job.objects.all())[0].plan is None
+    assert not lines.of(Job.objects.all())[0].shortfall
     Job.objects.filter(pk=job.pk).update(decision=a_decision())
     assert lines.of(Job.objects.all())[0].shortfall
 

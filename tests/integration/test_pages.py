@@ -11,11 +11,11 @@ from django.utils import timezone
 from calibration.models import Sediment
 from placement.models import Cycle, Device, Job, Node, Role
 from placement.selectors import kept
-from tests.integration.rows import GIB, UUIDS, a_finished, a_job, a_machine, a_pool, a_running, a_user
+from tests.integration.rows import GIB, UUIDS, a_finished, a_forecast, a_job, a_machine, a_pool, a_running, a_user
 
 pytestmark = pytest.mark.django_db
 
-PAGES = ["/", "/submit", "/devices", "/jobs/", "/people", "/audit"]
+PAGES = ["/", "/submit", "/devices", "/jobs/", "/forecasts/", "/people", "/audit"]
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -180,6 +180,7 @@ def test_flags_stand_beside_the_state_as_words(client, ada):
 def test_the_job_page_shows_every_check_the_sum_and_the_ladder(client, ada):
     a_machine()
     job = a_job(ada)
+    a_forecast(job)
     page = text_of(client.get(f"/jobs/{job.pk}"))
     assert "24.0 GiB total − 15.0 GiB used − 2.0 GiB growth − 1.0 GiB kept = 6.0 GiB room" in page
     assert "Nobody holds this job." in page
