@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from calibration.models import Point, Sediment
 from calibration.rows import NEWEST
 
-AT_ONCE = 2000  # rows deleted in one transaction
+AT_ONCE = 1000  # rows deleted in one transaction
 MOST_KEYS = 5000  # keys looked at in one prune
 _LONGEST_PAUSE = 0.2  # seconds
 

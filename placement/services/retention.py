@@ -16,7 +16,7 @@ from placement.domain.jobs import State
 from placement.models import AuditEntry, DecisionRecord, Forecast, ForecastRecord, Job, Lease
 from placement.services import run_directories
 
-JOBS_AT_ONCE = 200  # jobs whose history goes in one transaction
+JOBS_AT_ONCE = 100  # jobs whose history goes in one transaction
 SECONDS = 2.0  # the longest that one kind of thing takes; what is left goes with the next prune
 
 
@@ -33,12 +33,14 @@ def prune(seconds: float = SECONDS) -> int:
         300: knobs.keep_minutes_days * 86400,
     }
     audit = AuditEntry.objects.filter(at__lt=now - timedelta(days=knobs.keep_audit_days)).order_by("at")
+    forecasts = ForecastRecord.objects.filter(at__lt=now - timedelta(days=knobs.keep_forecast_days)).order_by("at")
     sessions = Session.objects.filter(expire_date__lt=now).order_by("expire_date")
     return (
         pruning.points(now.timestamp(), keep, seconds)
         + pruning.sediment(seconds)
         + pruning.repeated(_histories(now - timedelta(days=knobs.keep_history_days)), seconds)
         + pruning.repeated(_rows(audit), seconds)
+        + pruning.repeated(_rows(forecasts), seconds)
         + pruning.repeated(_rows(sessions), seconds)
         + run_directories.prune(now.timestamp() - knobs.keep_run_days * 86400, knobs.keep_run_gib, seconds)
     )
@@ -62,7 +64,7 @@ def _histories(ended_before: datetime) -> Callable[[], int]:
     return step
 
 
-def _rows(old: QuerySet[AuditEntry] | QuerySet[Session]) -> Callable[[], int]:
+def _rows(old: QuerySet[AuditEntry] | QuerySet[ForecastRecord] | QuerySet[Session]) -> Callable[[], int]:
     """Return a step that deletes the first of these rows."""
 
     def step() -> int:
