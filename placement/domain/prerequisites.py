@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from calibration.domain.estimate import Estimate
 from calibration.domain.resources import gib
 from placement.domain import text
 from placement.domain.conditions import Conditions, Quota, Tie, never_met
-from placement.domain.decision import Check, Code, Decision, Figures, Grant, Verdict
+from placement.domain.decision import Check, Code, Figures, Grant
 from placement.domain.snapshot import Running, Waiting
 
 _MEMORY = {"vram": "device memory", "ram": "RAM"}
@@ -78,28 +78,10 @@ def beyond(waiting: Waiting, holdings: Holdings, grant: Grant) -> Check | None:
     return next((check for check in found if not check.ok), None)
 
 
-def applied(decision: Decision, waiting: Waiting, holdings: Holdings, wall: float) -> Decision:
-    """Return the decision with the answers about the job's own conditions in it; one refusal and it waits."""
-    found = asked(waiting, holdings, wall)
-    if not found:
-        return decision
-    over = None if decision.grant is None else beyond(waiting, holdings, decision.grant)
-    whole = (*decision.whole, *found) if over is None else (*decision.whole, *found, over)
-    whole = tuple(sorted(whole, key=lambda check: check.code.rank))
-    refused = next((check for check in whole if not check.ok), None)
-    if refused is None:
-        return replace(decision, whole=whole)
-    return replace(
-        decision, verdict=Verdict.WAIT, headline=refused.sentence, code=refused.code, whole=whole, grant=None
-    )
-
-
 def never_under(quota: Quota | None, estimate: Estimate) -> Check | None:
     """Return the refusal of a job that alone needs more than its owner may ever hold, None where it fits."""
     if quota is None:
         return None
-    if quota.jobs == 0:
-        return Check(Code.QUOTA, False, f"Can never start: {quota.user} may run no job at all. An admin can change it.")
     for kind in _MEMORY:
         limit, pool = getattr(quota, kind), estimate.pools.get(kind)
         need = None if pool is None else pool.need if pool.need is not None else pool.at_least
