@@ -225,6 +225,7 @@ def _where(job: Job, names: dict[str, str]) -> str:
 def _charges(job: Job, names: dict[str, str]) -> tuple[ChargeRow, ...]:
     found = []
     peaks = _peaks(job) if job.state == State.FINISHED else None
+    unknown = pruned.peak(job) if peaks is not None and not any(peaks.values()) else "not measured"
     for pool in sorted(mapping(job.charges), key=lambda p: p == RAM):
         charge = mapping(job.charges[pool])
         used = whole((mapping(job.used) if peaks is None else peaks).get(pool))
@@ -236,7 +237,7 @@ def _charges(job: Job, names: dict[str, str]) -> tuple[ChargeRow, ...]:
         found.append(
             ChargeRow(
                 pool="RAM" if pool == RAM else names.get(pool, pool),
-                used=f"{mark}{gib(used)}" if used is not None else "not measured",
+                used=f"{mark}{gib(used)}" if used is not None else unknown,
                 used_exact=f"{used:,} bytes{near}" if used is not None else "",
                 granted=gib(granted),
                 held=gib(held),

@@ -10,6 +10,8 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
+from calibration import rows
+from calibration.models import Sediment
 from placement.models import AuditEntry, DecisionRecord, Job, Role
 from placement.selectors import lists, submit
 from tests.integration.rows import a_finished, a_job, a_machine, a_user
@@ -107,6 +109,19 @@ def test_what_is_not_kept_any_more_is_said(client: Client, ada: Any) -> None:
     assert "Its decisions and leases were removed 90 days after its end" in text
     assert "Its run directory was removed" in text
     assert "Its decisions" not in client.get(f"/jobs/{a_finished(ada).pk}").content.decode()
+
+
+def test_a_peak_that_newer_runs_took_the_place_of_is_not_called_unmeasured(
+    client: Client, ada: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_machine()
+    monkeypatch.setattr(rows, "NEWEST", 2)
+    job = a_finished(ada, key_params="p", evidence={"feeds": "need"})
+    for number in range(2):
+        assert "not kept any more" not in client.get(f"/jobs/{job.pk}").content.decode()
+        Sediment.objects.create(owner=f"job:9{number}", workload=job.key_workload, params="p", completed=True,
+                                outcome="completed", at=timezone.now())  # fmt: skip
+    assert "not kept any more: there are 2 newer runs" in client.get(f"/jobs/{job.pk}").content.decode()
 
 
 def test_the_form_remembers_what_a_command_used_last(ada: Any) -> None:
