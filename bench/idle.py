@@ -39,10 +39,10 @@ def tree(pid: int) -> list[int]:
     return found
 
 
-def cpu(pid: int) -> float:
-    """Return the seconds of CPU that a process has used."""
+def cpu(pid: int, *, ended_children: bool = False) -> float:
+    """Return the seconds of CPU that a process has used, with those of its children that it saw end if asked."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+    return sum(int(field) for field in fields[11 : 15 if ended_children else 13]) / TICK
 
 
 def pss(pid: int) -> float:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
 
 from calibration import clock
 from calibration.models import PoolNow
@@ -44,20 +46,38 @@ class NoRow(LookupError):
 def start_all(
     wanted: Iterable[tuple[int, int]], by: Launch | None = None
 ) -> tuple[list[tuple[int, str]], list[tuple[int, int]]]:
-    """Start attempts (job, attempt) one after the other; return what came of each, and those that have no row yet.
+    """Start attempts (job, attempt); return what came of each, and those that have no row yet.
 
-    What one start raises delays only that one: it has no claim, so it is told again.
+    What one start raises delays only that one: it has no claim, so it is told again. All are prepared, then one
+    transaction notes it, then all are launched: a start that wrote for itself would queue for the database each time.
     """
+    _taken()
+    asked = list(wanted)
+    rows = _rows().in_bulk([job_id for job_id, _ in asked])
     said: list[tuple[int, str]] = []
-    missing: list[tuple[int, int]] = []
-    for job_id, attempt in wanted:
-        try:
-            said.append((job_id, start(job_id, attempt, by)))
-        except NoRow:
-            missing.append((job_id, attempt))
-        except Exception:
-            log.exception("#%s could not be looked after", job_id, extra={"action": "start_failed"})
-    return said, missing
+    ready: list[Job] = []
+    for job_id, attempt in asked:
+        if job_id not in rows:
+            continue
+        with _logged(job_id):
+            sentence = _prepare(rows[job_id], attempt)
+            if sentence:
+                said.append((job_id, sentence))
+            else:
+                ready.append(rows[job_id])
+    _note(ready)
+    for job in ready:
+        with _logged(job.pk):
+            said.append((job.pk, (by or launch)(lifecycle.run_dir_of(job)).message))
+    return said, [(job_id, attempt) for job_id, attempt in asked if job_id not in rows]
+
+
+@contextlib.contextmanager
+def _logged(job_id: int) -> Iterator[None]:
+    try:
+        yield
+    except Exception:
+        log.exception("#%s could not be looked after", job_id, extra={"action": "start_failed"})
 
 
 def start(job_id: int, attempt: int, by: Launch | None = None) -> str:
@@ -66,14 +86,31 @@ def start(job_id: int, attempt: int, by: Launch | None = None) -> str:
     A message that comes twice, late or for a job that was cancelled starts nothing: the row and the runner's
     claim decide. A start that cannot be prepared ends the job with the reason.
     """
-    Node.objects.filter(name=settings.NODE).update(start_taken_clock=clock.now())
-    job = Job.objects.select_related("user", "user__member", "workload", "array").filter(pk=job_id).first()
+    _taken()
+    job = _rows().filter(pk=job_id).first()
     if job is None:
         raise NoRow(f"There is no job #{job_id} yet.")
+    sentence = _prepare(job, attempt)
+    if sentence:
+        return sentence
+    _note([job])
+    return (by or launch)(lifecycle.run_dir_of(job)).message
+
+
+def _taken() -> None:
+    Node.objects.filter(name=settings.NODE).update(start_taken_clock=clock.now())
+
+
+def _rows() -> QuerySet[Job]:
+    return Job.objects.select_related("user", "user__member", "workload", "array")
+
+
+def _prepare(job: Job, attempt: int) -> str:
+    """Make the run directory and write the spec; return why the attempt is not to be launched, "" where it is."""
     if (job.state, job.attempt, job.node) != (State.ADMITTED, attempt, settings.NODE):
-        return f"#{job_id} attempt {attempt} is not to be started: it is {job.state}, attempt {job.attempt}."
+        return f"#{job.pk} attempt {attempt} is not to be started: it is {job.state}, attempt {job.attempt}."
     if job.stop_requested_at is not None:
-        return f"#{job_id} is being cancelled."
+        return f"#{job.pk} is being cancelled."
     if job.run_dir == str(lifecycle.run_dir_of(job)) and not lifecycle.run_dir_of(job).exists():
         return lifecycle.directory_removed(job)
     try:
@@ -84,16 +121,22 @@ def start(job_id: int, attempt: int, by: Launch | None = None) -> str:
         _own_receipts(run_dir, account)
         if not (run_dir / "control" / "claim").exists():
             write_record(str(run_dir / "control" / "spec.json"), spec(job, run_dir, account))
-        # From here on a directory that is gone says that the attempt may have run, so it must not run again.
-        Job.objects.filter(pk=job.pk, attempt=attempt).update(run_dir=str(run_dir))
     except (OSError, Refused, BadVariable) as error:
         sentence = f"could not start: {error.sentence if isinstance(error, Refused) else error}"
         if not _keep_others_out(job):
-            return f"#{job_id} attempt {attempt} is another starter's; here it {sentence}."
+            return f"#{job.pk} attempt {attempt} is another starter's; here it {sentence}."
         lifecycle.start_failed(job, sentence)
         return sentence
-    result = (by or launch)(run_dir)
-    return result.message
+    return ""
+
+
+def _note(jobs: Sequence[Job]) -> None:
+    """Put the run directories on the rows: from here on one that is gone says that the attempt may have run."""
+    if not jobs:
+        return
+    with transaction.atomic():
+        for job in jobs:
+            Job.objects.filter(pk=job.pk, attempt=job.attempt).update(run_dir=str(lifecycle.run_dir_of(job)))
 
 
 def _keep_others_out(job: Job) -> bool:
