@@ -6,6 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Count
+
+from placement.domain.decision import Code
 from placement.domain.jobs import State
 from placement.models import Cycle, Device, Job, Node
 from placement.selectors import devices, rows, wording
@@ -35,6 +38,7 @@ class QueuePage:
     tanks: tuple[Tank, ...]
     waiting: tuple[WaitingRow, ...]
     waiting_count: int
+    arrays: tuple[tuple[int, str, int], ...]  # id, name, and how many members wait for their array's turn
     running: tuple[RunningRow, ...]
     finished: tuple[FinishedRow, ...]
     next_start: datetime | None
@@ -56,7 +60,9 @@ def page(*, sees_commands: bool, notice: str = "") -> QueuePage:
     active = devices.active_jobs()
     names = dict(Device.objects.values_list("uuid", "name"))
     queued = Job.objects.filter(state=State.QUEUED).order_by("-priority", "id")
-    waiting = tuple(_lines.of(queued[:WAITING_SHOWN]))
+    turns = _turns()
+    single = queued.exclude(code=Code.ARRAY_LIMIT.value)
+    waiting = tuple(_lines.of(single[:WAITING_SHOWN]))
     ended = (
         Job.objects.filter(state=State.FINISHED)
         .select_related("user")
@@ -69,7 +75,8 @@ def page(*, sees_commands: bool, notice: str = "") -> QueuePage:
         banners=shown,
         tanks=devices.all_tanks(active, sees_commands=sees_commands),
         waiting=waiting,
-        waiting_count=queued.count() if len(waiting) == WAITING_SHOWN else len(waiting),
+        waiting_count=queued.count() if len(waiting) == WAITING_SHOWN else len(waiting) + sum(n for *_, n in turns),
+        arrays=turns,
         running=tuple(rows.running(j, names) for j in active),
         finished=tuple(rows.finished(j) for j in ended),
         next_start=min(starts) if starts else None,
@@ -78,6 +85,13 @@ def page(*, sees_commands: bool, notice: str = "") -> QueuePage:
 
 
 _lines = Lines(rows.waiting)
+
+
+def _turns() -> tuple[tuple[int, str, int], ...]:
+    """Return the arrays of which members wait for nothing but their turn: one line each, however many those are."""
+    found = Job.objects.filter(array__isnull=False, state=State.QUEUED, code=Code.ARRAY_LIMIT.value)
+    counted = found.values_list("array_id", "array__name").annotate(n=Count("pk")).order_by("array_id")
+    return tuple(counted)
 
 
 def banners(notice: str = "") -> tuple[Banner, ...]:

@@ -128,6 +128,17 @@ def test_the_form_makes_an_array_and_its_page_is_compact(client: Client, ada: An
     assert client.get("/arrays/999").status_code == 404
 
 
+def test_on_the_queue_page_an_array_takes_one_line_for_all_that_wait_their_turn(client: Client, ada: Any) -> None:
+    form(client, array="500", array_limit="2", command="python sweep.py")
+    array = JobArray.objects.get()
+    Job.objects.filter(array_index__gte=2).update(code="array_limit")
+    page = client.get("/").content.decode()
+    assert page.count("data-job") == 2
+    assert f'data-array="{array.pk}"' in page
+    assert "498 more wait for the array&#x27;s turn" in page or "498 more wait for the array's turn" in page
+    assert "</b> 500" in page
+
+
 def test_what_was_typed_stays_and_errors_stand_beside_their_fields(client: Client, ada: Any) -> None:
     typed = {
         "after": "12 perhaps",
