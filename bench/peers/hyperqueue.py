@@ -30,6 +30,8 @@ def _python(tools: Tools) -> str:
     if not tools.venv:
         raise Missing("its Python package is looked for in --peer-venv only")
     python = str(Path(tools.venv) / "bin" / "python")
+    if not Path(python).exists():
+        raise Missing(f"no python in {tools.venv}")
     if subprocess.run([python, "-c", "import hyperqueue"], capture_output=True, check=False).returncode:
         raise Missing(f"no hyperqueue package in {tools.venv}")
     return python
@@ -49,7 +51,8 @@ def serving(tools: Tools, folder: Path) -> Iterator[Submit]:
         cwd=folder,
         text=True,
     ) as cluster:
-        assert cluster.stdin and cluster.stdout
+        assert cluster.stdin
+        assert cluster.stdout
         words = cluster.stdin, cluster.stdout
 
         def hear(word: str) -> None:

@@ -70,7 +70,9 @@ def _running(tools: Tools, folder: Path, *gres: str) -> Iterator[Submit]:
     (folder / "slurm.conf").write_text(_CONF.format(**places))
     (folder / "gres.conf").write_text(_GRES)
     environment = tools.environment(SLURM_CONF=str(folder / "slurm.conf"))
-    private = [f"--{what}={folder}/munge.{what.partition('-')[0]}" for what in ("socket", "pid-file", "log-file", "seed-file")]
+    private = [
+        f"--{what}={folder}/munge.{what.partition('-')[0]}" for what in ("socket", "pid-file", "log-file", "seed-file")
+    ]
     daemons = ([munged, "-F", "--force", f"--key-file={key}", *private], [control, "-D"], [node, "-D"])
     with ExitStack() as stack:
         for arguments in daemons:
