@@ -141,7 +141,7 @@ class Knobs:
     keep_second_hours: float = _knob(2.0, "h", "readings of each second are kept")
     keep_ten_days: float = _knob(2.0, "d", "readings of each ten seconds are kept")
     keep_minutes_days: float = _knob(30.0, "d", "readings of each five minutes are kept")
-    keep_history_days: float = _knob(90.0, "d", "decisions, forecasts and leases are kept after the end of their job")
+    keep_history_days: float = _knob(90.0, "d", "decisions and leases are kept after the end of their job")
     keep_forecast_days: float = _knob(30.0, "d", "forecasts are kept with what became of them, for their accuracy", 1)
     keep_audit_days: float = _knob(730.0, "d", "entries of the audit are kept", 1)
     keep_run_days: float = _knob(30.0, "d", "run directories are kept")

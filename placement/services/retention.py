@@ -54,8 +54,8 @@ def _histories(ended_before: datetime) -> Callable[[], int]:
         ids = list(due.values_list("pk", flat=True)[:JOBS_AT_ONCE])
         if ids:
             with transaction.atomic():
-                for kind in (DecisionRecord, Forecast, ForecastRecord):
-                    kind._default_manager.filter(job__in=ids).delete()
+                DecisionRecord.objects.filter(job__in=ids).delete()
+                Forecast.objects.filter(job__in=ids).delete()
                 Lease.objects.filter(job__in=ids).exclude(released_at=None).delete()
                 ended = Job.objects.filter(pk__in=ids, state=State.FINISHED)
                 ended.update(decision={}, plan={}, members=[], pruned_at=timezone.now())

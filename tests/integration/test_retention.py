@@ -74,7 +74,6 @@ def test_readings_go_when_the_knobs_say(runs: Path) -> None:
 def with_history(of: Job) -> Job:
     at = of.ended_at or timezone.now()
     DecisionRecord.objects.create(job=of, at=at, verdict="wait", headline="h")
-    ForecastRecord.objects.create(job=of, number=0, at=at, sure="learned")
     Lease.objects.create(job=of, node="n", pool="ram", kind="ram", bytes=1, released_at=of.ended_at)
     return of
 
@@ -92,7 +91,6 @@ def test_decisions_and_leases_of_jobs_long_ended_go_and_the_row_says_so(runs: Pa
     left = {fresh.pk, waits.pk, runs_on.pk}
     assert set(DecisionRecord.objects.values_list("job", flat=True)) == left
     assert set(Lease.objects.values_list("job", flat=True)) == left
-    assert set(ForecastRecord.objects.values_list("job", flat=True)) == left
     assert set(Job.objects.filter(pruned_at=None, decision__verdict="start").values_list("pk", flat=True)) == left
     old.refresh_from_db()
     assert (old.decision, old.outcome) == ({}, "completed")
@@ -106,6 +104,13 @@ def test_a_large_backlog_goes_in_steps_and_over_several_prunes(runs: Path, monke
     assert retention.prune(seconds=0) == 3  # one step, whatever the time
     assert retention.prune(seconds=30) == 7
     assert DecisionRecord.objects.count() == Lease.objects.count() == 0
+
+
+def test_forecasts_go_when_they_are_old(runs: Path) -> None:
+    for age in (29, 31):
+        made = timezone.now() - timedelta(days=age)
+        ForecastRecord.objects.create(job=job(ended_at=timezone.now()), number=0, at=made, sure="learned")
+    assert retention.prune() == 1
 
 
 def test_audit_entries_and_sessions_go_when_they_are_old(runs: Path) -> None:
