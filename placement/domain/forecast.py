@@ -10,16 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
+from placement.domain import text
 from placement.domain.bars import Bar, bar_for
-from placement.domain.decision import PlannedStart
+from placement.domain.conditions import After, never_met
+from placement.domain.decision import Code, PlannedStart
 from placement.domain.durations import quantile
-from placement.domain.gate import about_job, look
+from placement.domain.gate import about_job, barred, look
 from placement.domain.places import Board, Demand, waiting_demand
 from placement.domain.playing import Play, Start
+from placement.domain.prerequisites import never_under
 from placement.domain.snapshot import Waiting
 from placement.domain.stage import Stage, Turn, turns
 
 MOST_PLAYS = 9
+ENDS_BY_ITSELF = frozenset({Code.DEPENDS, Code.NOT_BEFORE, Code.ARRAY_LIMIT, Code.QUOTA})
+"""What stands against a job and is part of the play."""
 STARTS_PLAYED = 800  # over all plays, so that the time does not grow with the queue
 _GOLDEN = 0.6180339887498949  # a step whose multiples are spread evenly between 0 and 1
 
@@ -33,9 +38,9 @@ def forecast(board: Board, queue: Sequence[Waiting], bar: Bar | None = None) -> 
     found: dict[int, PlannedStart] = {}
     playing: list[tuple[Waiting, Demand]] = []
     for waiting in queue:
-        refused = next((c for c in about_job(board, waiting) if not c.ok), None)
-        if refused is not None:
-            found[waiting.job] = PlannedStart("", None, None, None, why_none=refused.sentence)
+        refused = _refused(board, waiting)
+        if refused:
+            found[waiting.job] = PlannedStart("", None, None, None, why_none=refused)
         else:
             playing.append((waiting, waiting_demand(waiting)))
     if not playing:
@@ -52,9 +57,30 @@ def forecast(board: Board, queue: Sequence[Waiting], bar: Bar | None = None) -> 
         if told is None:
             if turn.kind not in never:
                 never[turn.kind] = stage.shut.get(turn.kind) or _why_never(board, waiting, demand)
-            told = PlannedStart("", None, None, None, why_none=never[turn.kind])
+            why = _waits_for(turn, found) or never[turn.kind]
+            told = PlannedStart("", None, None, None, why_none=why)
         found[waiting.job] = told
     return found
+
+
+def _refused(board: Board, waiting: Waiting) -> str:
+    """Return what stands against a job and does not end by itself or by the end of others, "" for nothing."""
+    if not barred(board, waiting):
+        return ""
+    by = waiting.conditions
+    if by is not None:
+        only = [tie.on for tie in by.after if tie.when is After.FAILED and not tie.met]
+        told = never_met(waiting.job, by.after) or (f"It starts only if {text.jobs(only)} fails." if only else "")
+        never = None if told else never_under(by.quota, waiting.estimate)
+        if told or never is not None:
+            return told or (never.sentence if never is not None else "")
+    return next((c.sentence for c in about_job(board, waiting) if not c.ok and c.code not in ENDS_BY_ITSELF), "")
+
+
+def _waits_for(turn: Turn, found: Mapping[int, PlannedStart]) -> str:
+    """Return the sentence for a job that waits for others of which nobody can tell when they end."""
+    unknown = [job for job in turn.after if job not in found or found[job].in_s is None]
+    return f"It waits for the end of {text.jobs(unknown)}, and when that is cannot be told." if unknown else ""
 
 
 def _given(stage: Stage, bar: Bar | None) -> tuple[int, int, float] | None:

@@ -57,6 +57,11 @@ class Play:
         self.waiting: list[list[int]] = [[] for _ in stage.kinds]
         self.shortest = [_NEVER] * len(stage.kinds)  # the least that any job of a demand is taken to last
         self.ends: dict[int, list[int]] = {}  # turns that wait for the end of a job
+        self.stands: dict[int, tuple[Sure, int]] = {}  # by turn: on whose end it stood, and how sure that was
+        self.worst = Sure.LIMIT  # of all ends so far
+        self.unmet: dict[int, int] = {}  # by turn: how many ends it still waits for
+        self.caps = list(stage.caps.left)
+        self.gives = {h.job: stage.caps.held(h.job) for h in stage.holdings if self.caps}
         self.later: list[tuple[float, int]] = []
         self.ram_short: set[int] = set()
         self.bar: Aside | None = None
@@ -83,13 +88,13 @@ class Play:
             self.shut[pool] += 1
             self.events.append((second, 0, -1, pool, self.stage.node_of[pool], (), Sure.LIMIT, True, False))
         heapify(self.events)
-        running = {h.job for h in self.stage.holdings} | {t.job for t in self.turns}
         for number, turn in enumerate(self.turns):
             if turn.promised is not None and turn.promised < self.shortest[turn.kind]:
                 self.shortest[turn.kind] = turn.promised
-            first = next((job for job in turn.after if job in running), None)
-            if first is not None:
-                self.ends.setdefault(first, []).append(number)
+            if turn.after:  # one that neither runs nor waits here has an end that nobody can tell
+                self.unmet[number] = len(turn.after)
+                for job in turn.after:
+                    self.ends.setdefault(job, []).append(number)
             elif turn.earliest > 0.0:
                 heappush(self.later, (turn.earliest, number))
             else:
@@ -109,9 +114,7 @@ class Play:
             while events and events[0][0] <= at:
                 self._end(heappop(events), dirty)
             while later and later[0][0] <= at:
-                number = heappop(later)[1]
-                heappush(self.waiting[self.turns[number].kind], number)
-                dirty.update(self.stage.kinds[self.turns[number].kind])
+                self._line_up(heappop(later)[1], dirty)
             self._serve(dirty)
         return self.starts
 
@@ -128,19 +131,32 @@ class Play:
         self.there[lead] -= 1
         self.on_node[node] -= 1
         self.due.came(job, back)
-        if sure < self.sure[lead]:
-            self.sure[lead] = sure
+        self.sure[lead], self.worst = min(self.sure[lead], sure), min(self.worst, sure)
         self.ended[lead] = (*self.ended[lead][1 - _NAMED :], job)
         if node in self.ram_short or closes_node or not self.on_node[node]:
             self.ram_short.discard(node)
             dirty.update(pool for pool, n in enumerate(self.stage.node_of) if n == node)
+        for cap, amount in self.gives.pop(job, ()):
+            self.caps[cap] += amount
+            dirty.update(range(len(self.free)))
         for number in self.ends.pop(job, ()):
             turn = self.turns[number]
+            self.unmet[number] -= 1
+            self.stands[number] = min(sure, self.stands.get(number, (sure, job))[0]), job
+            if self.unmet[number]:
+                continue
             if turn.earliest > self.now:
                 heappush(self.later, (turn.earliest, number))
             else:
-                heappush(self.waiting[turn.kind], number)
-                dirty.update(self.stage.kinds[turn.kind])
+                self._line_up(number, dirty)
+
+    def _line_up(self, number: int, dirty: set[int]) -> None:
+        """Let a job that may start from now on take its place in the queue; an older one takes the plan over."""
+        kind = self.turns[number].kind
+        heappush(self.waiting[kind], number)
+        dirty.update(self.stage.kinds[kind])
+        if self.bar is not None and number < self.bar.turn:
+            self.bar = None
 
     def _serve(self, dirty: set[int]) -> None:
         """Start whoever fits at the places where something changed, and keep the plan of the first that does not."""
@@ -162,7 +178,7 @@ class Play:
         """Set a place aside for the first job in order that has to wait and can be told a time; False for nobody."""
         for head in sorted(w[0] for w in self.waiting if w and w[0] < before):
             kind = self.turns[head].kind
-            if kind not in planless:
+            if kind not in planless and not self._capped(kind):
                 if self._plan(head):
                     return True
                 planless.add(kind)
@@ -182,7 +198,7 @@ class Play:
                 if need > room:
                     break
                 queue = waiting[kind]
-                if not queue or queue[0] > first or not self._open(spot):
+                if not queue or queue[0] > first or self._capped(kind) or not self._open(spot):
                     continue
                 number = queue[0]
                 if bar is not None and bar.spot.node == spot.node and not self._passes(number, spot):
@@ -198,6 +214,10 @@ class Play:
                 if number < first or (number == first and key < least):
                     best, first, least = spot, number, key
         return None if best is None else (first, best)
+
+    def _capped(self, kind: int) -> bool:
+        """Return whether an array's limit or somebody's quota keeps this kind back."""
+        return any(self.caps[cap] < amount for cap, amount in self.stage.takes[kind])
 
     def _open(self, spot: Spot) -> bool:
         lead, node = spot.lead, spot.node
@@ -231,6 +251,10 @@ class Play:
         if spot.ram >= 0:
             self._take(spot.ram, spot.ram_need)
             back = ((lead, need, need), (spot.ram, spot.ram_need, spot.ram_need))
+        for cap, amount in self.stage.takes[turn.kind]:
+            self.caps[cap] -= amount
+        if self.stage.takes[turn.kind]:
+            self.gives[turn.job] = self.stage.takes[turn.kind]
         self.there[lead] += 1
         self.on_node[node] += 1
         self.shut[lead] += closes
@@ -239,13 +263,17 @@ class Play:
             part = ((lead, need - spot.need, need - spot.need),)
             heappush(self.events, (now + SETTLES, 0, -1, lead, node, part, Sure.LIMIT, True, False))
             back, closes = ((lead, spot.need, spot.need), *back[1:]), False
-        sure = turn.length.sure()
         waited = self.ended[lead]
-        said = min(self.sure[lead], sure) if waited else self.sure[lead]
-        heappush(self.events, (now + lasts, turn.job, 1, lead, node, back, min(said, sure), closes, spot.whole))
+        said = self.sure[lead] if waited else self.worst
+        if number in self.stands:
+            stood, job = self.stands[number]
+            said, waited = min(said, stood), (*(w for w in waited if w != job), job)[-_NAMED:]
+        end = now + lasts
+        sure = min(said, turn.length.sure())
+        heappush(self.events, (end, turn.job, 1, lead, node, back, sure, closes, spot.whole))
         promise = now + (lasts if turn.promised is None else turn.promised)
         self.due.expect(promise, turn.job, back)
-        self.starts[number] = Start(now, spot, self.sure[lead] if waited else Sure.GUESS, waited)
+        self.starts[number] = Start(now, spot, said, waited)
 
     def _take(self, pool: int, amount: int) -> None:
         self.free[pool] -= amount

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from placement.domain import checks
+from placement.domain.caps import Caps, Taken
 from placement.domain.decision import Code
 from placement.domain.durations import Length, expected
 from placement.domain.future import frees
@@ -76,7 +77,9 @@ class Stage:
         self.opens: dict[int, float] = {}  # pools behind a hold that ends by itself, in seconds from now
         self.shut: dict[int, str] = {}  # why nothing starts at a demand's places
         self._numbers: dict[tuple[str, str], int] = {}
-        self._kinds: dict[Demand, int] = {}
+        self._kinds: dict[tuple[Demand, Taken], int] = {}
+        self.caps = Caps(r for node in board.nodes for r in board.on_node(node))
+        self.takes: list[Taken] = []  # by kind
         self._state: dict[tuple[str, int, str], tuple[str, float]] = {}
         self._nodes = {name: number for number, name in enumerate(board.nodes)}
         for node in board.nodes.values():
@@ -128,13 +131,15 @@ class Stage:
         """Return the number of a pool."""
         return self._numbers[pool.node, pool.pool]
 
-    def kind(self, demand: Demand) -> int:
-        """Return the demand's number; its places are found when it is first asked for."""
-        if demand not in self._kinds:
-            self._kinds[demand] = len(self.kinds)
+    def kind(self, demand: Demand, takes: Taken = ()) -> int:
+        """Return the number of a demand under its caps; its places are found when it is first asked for."""
+        key = demand, takes
+        if key not in self._kinds:
+            self._kinds[key] = len(self.kinds)
             self.kinds.append({})
+            self.takes.append(takes)
             self._find(demand)
-        return self._kinds[demand]
+        return self._kinds[key]
 
     def _find(self, demand: Demand) -> None:
         number = len(self.kinds) - 1
@@ -196,15 +201,23 @@ class Stage:
 
 def turns(stage: Stage, queue: Iterable[tuple[Waiting, Demand]]) -> list[Turn]:
     """Return the waiting jobs as turns, in the order given."""
-    return [
-        Turn(
-            job=w.job,
-            kind=stage.kind(demand),
-            length=Length(w.limit, w.learned, w.seen),
-            promised=w.limit if w.limit is not None else w.learned,
-        )
-        for w, demand in queue
-    ]
+    return [_turn(stage, w, demand) for w, demand in queue]
+
+
+def _turn(stage: Stage, waiting: Waiting, demand: Demand) -> Turn:
+    by = waiting.conditions
+    length = Length(waiting.limit, waiting.learned, waiting.seen)
+    promised = waiting.limit if waiting.limit is not None else waiting.learned
+    if by is None:
+        return Turn(waiting.job, stage.kind(demand), length, promised)
+    return Turn(
+        job=waiting.job,
+        kind=stage.kind(demand, stage.caps.of(waiting)),
+        length=length,
+        promised=promised,
+        earliest=0.0 if by.not_before is None else max(0.0, by.not_before - stage.board.snapshot.wall),
+        after=tuple(tie.on for tie in by.after if not tie.met),
+    )
 
 
 __all__ = ["SETTLES", "Holding", "Spot", "Stage", "Turn", "turns"]
