@@ -3,7 +3,7 @@
     python -m bench.replay --trace PATH|synthetic:SEED|synthetic-shares:SEED [--devices 4] [--cap 24576]
         [--stretch 1.4] [--policies product,exclusive-fifo,...] [--shape trace|ramp|quiet|staged|second|prealloc]
         [--external 1,2,3] [--interference] [--wrong-durations 3] [--edits 30] [--merge-keys script]
-        [--knob NAME=VALUE ...] [--goals] [--json]
+        [--knob NAME=VALUE ...] [--goals] [--compare SIMULATOR] [--json]
 
 Sizes are MiB (what traces call MB is taken as that), times seconds. The gate sees what a sampler that looks once a
 second would have seen. A row of n devices is n jobs of one for every policy, as the product has no groups yet;
@@ -16,8 +16,9 @@ import argparse
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 
-from bench.world import goals, report
+from bench.world import compare, goals, report
 from bench.world.policies import POLICIES
 from bench.world.setting import PRODUCT, Setting
 from bench.world.shapes import SHAPES
@@ -57,6 +58,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--gangs", action="store_true", help="rows of several devices start together")
     parser.add_argument("--knob", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--goals", action="store_true", help="say which goals are met, with the policies they need")
+    parser.add_argument("--compare", type=Path, metavar="SIMULATOR", help="run another simulator on the same rows")
     parser.add_argument("--json", action="store_true")
     return parser
 
@@ -103,6 +105,10 @@ def main() -> int:
     """Replay, print, and return 1 when a goal that was asked for is missed."""
     options = arguments().parse_args()
     setting = setting_of(options)
+    if options.compare is not None:
+        told_apart, near = compare.table(setting, options.compare, list(POLICIES))
+        print(told_apart)
+        return 0 if near else 1
     names = [name for name in options.policies.split(",") if name]
     if options.goals:
         names = list(dict.fromkeys([*goals.NEEDED, *names]))
