@@ -61,7 +61,15 @@ class Queue:
                 if entry.stamp != (stamp, *prints):
                     entry.waiting, entry.stamp = make(job), (stamp, *prints)
             self._kept = entries
+            self._forget_changed(read)
             return list(entries.values())
+
+    def _forget_changed(self, read: Collection[int]) -> None:
+        """Keep no row that changed between being compared and being read, as it can outside a transaction."""
+        if not read or connection.in_atomic_block:
+            return
+        same = set(_raw(Job.objects.filter(pk__in=list(read))))
+        self._kept = {row: entry for row, entry in self._kept.items() if entry.job.pk not in read or row in same}
 
     def _read(self, wanted: list[int]) -> dict[int, Entry]:
         found: dict[int, Entry] = {}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import QuerySet
 
 from placement.models import Job
@@ -40,20 +41,33 @@ class Lines(Generic[T]):
             fresh: dict[Hashable, T] = {}
             lines = []
             for row in rows:
-                line = kept[row] if row in kept else made.get(row[0])
-                if line is None:
+                found = (row, kept[row]) if row in kept else made.get(row[0])
+                if found is None:
                     continue  # removed between the two queries
+                now, line = found
                 lines.append(line)
-                if row[WATCHED.index("decided_at")] is not None and len(fresh) < _LIMIT:
-                    fresh[row] = line
+                if now[WATCHED.index("decided_at")] is not None and len(fresh) < _LIMIT:
+                    fresh[now] = line
             # What is not in this queue has started, ended or changed; a part of a queue forgets the rest of it.
             self._kept = fresh
             return lines
 
-    def _made(self, wanted: list[int]) -> dict[int, T]:
-        found: dict[int, T] = {}
+    def _made(self, wanted: list[int]) -> dict[int, tuple[tuple[Any, ...], T]]:
+        """Return a line per job beside the row that it is made from, which can be newer than the one asked about."""
+        found: dict[int, tuple[tuple[Any, ...], T]] = {}
         for first in range(0, len(wanted), _AT_ONCE):
             some = Job.objects.filter(pk__in=wanted[first : first + _AT_ONCE]).select_related("user", "forecast")
             for job in some.only(*(w.replace("pk", "id") for w in WATCHED), *_DECIDED):
-                found[job.pk] = self._make(job)
+                found[job.pk] = (tuple(_value(job, name) for name in WATCHED), self._make(job))
         return found
+
+
+def _value(job: Job, name: str) -> Any:
+    """Return what a query by this name gives: None where there is no such row beside the job's."""
+    value: Any = job
+    for part in name.split("__"):
+        try:
+            value = getattr(value, part)
+        except ObjectDoesNotExist:
+            return None
+    return value

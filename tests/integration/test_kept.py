@@ -123,6 +123,24 @@ def test_a_job_that_was_not_decided_on_is_read_each_time() -> None:
 
 
 @pytest.mark.django_db
+def test_a_row_that_changes_while_it_is_read_and_changes_back_is_shown_as_it_is() -> None:
+    job = a_job(a_user("ada"), priority=1)
+
+    lines = Lines(rows.waiting)
+    real = lines._made
+
+    def changed_between(wanted: list[int]):
+        Job.objects.filter(pk=job.pk).update(priority=9)
+        return real(wanted)
+
+    lines._made = changed_between  # type: ignore[method-assign]
+    assert lines.of(Job.objects.all())[0].priority == 9
+    lines._made = real  # type: ignore[method-assign]
+    Job.objects.filter(pk=job.pk).update(priority=1)
+    assert lines.of(Job.objects.all())[0].priority == 1
+
+
+@pytest.mark.django_db
 def test_the_queue_is_packed_for_who_takes_it_so(client: Client) -> None:
     a_machine()
     ada = a_user("ada", Role.VIEWER)

@@ -126,3 +126,21 @@ def test_a_job_that_started_is_gone_and_order_follows_priority() -> None:
     Job.objects.filter(pk=third.pk).update(priority=1)
     Job.objects.filter(pk=first.pk).update(state="running", node="atlas")
     assert [w.job for w in seen()] == [third.pk, second.pk]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_that_changed_while_it_was_read_and_changed_back_is_not_kept(queue: Queue) -> None:
+    a_machine()
+    job = a_job(a_user("ada"), priority=1)
+    real = queue._read
+
+    def changed_between(wanted: list[int]) -> Any:
+        Job.objects.filter(pk=job.pk).update(priority=9)
+        return real(wanted)
+
+    queue._read = changed_between  # type: ignore[method-assign]
+    assert seen()[0].priority == 9
+    queue._read = real  # type: ignore[method-assign]
+    Job.objects.filter(pk=job.pk).update(priority=1)
+    assert seen()[0].priority == 1
+    assert seen()[0] is seen()[0]
