@@ -16,7 +16,7 @@ class Ledger:
         self.path = folder / "ran"
         self.path.touch()
 
-    def command(self, number: int) -> str:
+    def command(self, number: int | str) -> str:
         """Return a command for bash: one line, written at once, so that lines of several jobs do not mix."""
         return f"echo {number} $EPOCHREALTIME >> {self.path}"
 

@@ -1,14 +1,15 @@
 """How many jobs a second go through the whole service: submitted, admitted, run as processes, reaped, recorded.
 
-    python -m bench.throughput [--jobs 1000] [--broker redis|files] [--clients 2] [--undeclared] [--rounds 1]
-                               [--peers all|none|NAME,...] [--peer-venv DIR] [--first-bytes 20] [--json]
+    python -m bench.throughput [--jobs 1000] [--broker redis|files] [--clients 2] [--array] [--different] [--undeclared]
+                               [--rounds 1] [--peers all|none|NAME,...] [--peer-venv DIR] [--first-bytes 20] [--json]
 
-A service of its own is started on an empty database. The jobs are submitted one by one through the API by
-``--clients`` people at once, each on a connection that is kept; the clock runs from the first submission to the moment
-at which the last job is finished in the database. A job is a process that writes down when it ran and ends; it declares
-the memory that it needs, unless ``--undeclared``. In the same run, before and after: how often ``python -c pass``
-and /bin/true start on two cores, and bare runners. With ``--peers`` each peer that is installed gets the same commands
-by its own front door (bench.peers), and both are asked how long one job takes to its first byte when nothing queues.
+A service of its own is started on an empty database. Jobs are submitted through the API, one by one by ``--clients``
+programs at once on connections that they keep, or with ``--array`` as one array; the clock runs from the first
+submission to the moment at which the last job is finished in the database. A job is a process that writes down when it
+ran and ends. It declares the memory that it needs, unless ``--undeclared``; all have one command, unless
+``--different``. In the same run, before and after: how often /bin/true and ``python -c pass`` start, two at a time,
+and bare runners. With ``--peers`` each peer that is installed gets such commands by its own front door (bench.peers),
+and all are asked how long one job takes to its first byte when nothing queues.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ import re
 import sqlite3
 import statistics
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from bench import bare, marks, peers
 from bench.idle import cpu, tree
@@ -33,7 +37,40 @@ from tests.person import Person
 from tests.service import LiveService, live_service
 from tests.wait import until
 
+WARM = 3  # jobs before any is counted
 PATIENCE = 600.0  # seconds after which a run is given up
+
+
+class Line:
+    """Submissions of one person over kept connections, one for each thread, as a program that has many would send."""
+
+    def __init__(self, person: Person) -> None:
+        self._kept = threading.local()
+        self._host = urlsplit(person.address).netloc
+        self._headers = {
+            "Content-Type": "application/json",
+            "Cookie": "; ".join(f"{cookie.name}={cookie.value}" for cookie in person.cookies),
+            "X-CSRFToken": person.token(),
+            "Referer": person.address,
+        }
+
+    def submit(self, body: dict[str, Any]) -> int:
+        """Return the id of the new job; a connection that the service closed meanwhile is opened again."""
+        for left in (1, 0):
+            try:
+                kept = self._kept.__dict__.setdefault("line", HTTPConnection(self._host, timeout=30))
+                kept.request("POST", "/api/v1/jobs", json.dumps(body), self._headers)
+                answer = kept.getresponse()
+                said = answer.read()
+            except (HTTPException, ConnectionError):
+                self._kept.__dict__.pop("line").close()
+                if not left:
+                    raise
+                continue
+            if answer.status != 201:
+                raise RuntimeError(f"a submission was answered with {answer.status}: {said[:300]!r}")
+            return int(json.loads(said)["job"]["id"])
+        raise AssertionError("both tries are over")
 
 
 def service_cpu(service: LiveService) -> dict[str, float]:
@@ -60,7 +97,9 @@ def waits(data: Path, submitted: dict[int, float]) -> tuple[list[float], list[st
     return ends, [outcome for _, outcome, _ in rows if outcome != "completed"]
 
 
-def ours(jobs: int, broker: str, clients: int, declared: bool, first_bytes: int) -> dict[str, Any]:
+def ours(
+    jobs: int, broker: str, clients: int, *, array: bool, different: bool, declared: bool, first_bytes: int
+) -> dict[str, Any]:
     """Return the figures of this service for so many jobs."""
     with live_service(broker=broker, simulate="") as service, tempfile.TemporaryDirectory(prefix="marks-") as folder:
         link = re.search(r"/login/link/\S+", service.said())
@@ -69,28 +108,39 @@ def ours(jobs: int, broker: str, clients: int, declared: bool, first_bytes: int)
         fields: dict[str, Any] = {"gpu": "none"} | ({"declared_ram": "16 MiB"} if declared else {})
         ledger = marks.Ledger(Path(folder))
 
-        def submit(number: int) -> int:
-            return person.submit(ledger.command(number), **fields)
+        line = Line(person)
 
-        for number in range(1, 4):  # the first ones meet caches that are empty
-            submit(-number)
-        until(lambda: finished(service.data) == 3, 60, "the first jobs", 0.05)
-        alone = [ledger.first_byte(submit, -10 - number) for number in range(first_bytes)]
-        until(lambda: finished(service.data) == 3 + first_bytes, 60, "the jobs one by one", 0.05)
+        def submit(number: int, **more: Any) -> int:
+            command = ledger.command("$TIDEGATE_JOB_ID") + (f" # {number}" if different else "")
+            return line.submit({"command": command, "cwd": "/tmp", **fields, **more})
+
+        def alone(number: int) -> float:
+            began = time.time()
+            job = submit(-number)
+            return until(lambda: ledger.times().get(job), 60, f"#{job}", 0.002) - began
+
+        for number in range(WARM):  # the first ones meet caches that are empty
+            alone(number)
+        first = [alone(number) for number in range(WARM, WARM + first_bytes)]
+        until(lambda: finished(service.data) == WARM + first_bytes, 60, "the jobs one by one", 0.05)
         before, began, submitted = service_cpu(service), time.time(), {}
 
         def send(number: int) -> None:
             at = time.time()
             submitted[submit(number)] = at
 
-        with ThreadPoolExecutor(clients) as pool:
-            list(pool.map(send, range(jobs)))
+        if array:
+            head = submit(0, array=jobs)
+            submitted = dict.fromkeys(range(head, head + jobs), began)
+        else:
+            with ThreadPoolExecutor(clients) as pool:
+                list(pool.map(send, range(jobs)))
         sent = time.time()
-        until(lambda: finished(service.data) >= jobs + 3 + first_bytes, PATIENCE, "the end of all jobs", 0.05)
+        until(lambda: finished(service.data) >= jobs + WARM + first_bytes, PATIENCE, "the end of all jobs", 0.05)
         ended = time.time()
         used = {name: seconds - before[name] for name, seconds in service_cpu(service).items()}
         seconds, wrong = waits(service.data, submitted)
-        assert len(ledger.seen() - set(range(-1000, 0))) == jobs, "a job did not run, or ran twice"
+        assert ledger.seen() >= set(submitted), "a job did not run"
         return {
             "name": "tidegate",
             "jobs": jobs,
@@ -101,8 +151,8 @@ def ours(jobs: int, broker: str, clients: int, declared: bool, first_bytes: int)
             "p95": bare.quantile(seconds, 0.95),
             "cpu": sum(used.values()),
             "cpu by part": used,
-            "first byte p50": bare.quantile(alone, 0.5) if alone else None,
-            "first byte p95": bare.quantile(alone, 0.95) if alone else None,
+            "first byte p50": bare.quantile(first, 0.5) if first else None,
+            "first byte p95": bare.quantile(first, 0.95) if first else None,
             "not completed": len(wrong),
         }
 
@@ -113,6 +163,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--broker", choices=["redis", "files"], default="redis")
     parser.add_argument("--clients", type=int, default=2)
+    parser.add_argument("--array", action="store_true")
+    parser.add_argument("--different", action="store_true")
     parser.add_argument("--undeclared", action="store_true")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--peers", default="none")
@@ -123,7 +175,17 @@ def main() -> None:
     found = []
     for _ in range(options.rounds):
         floor = bare.rates()
-        rows = [ours(options.jobs, options.broker, options.clients, not options.undeclared, options.first_bytes)]
+        rows = [
+            ours(
+                options.jobs,
+                options.broker,
+                options.clients,
+                array=options.array,
+                different=options.different,
+                declared=not options.undeclared,
+                first_bytes=options.first_bytes,
+            )
+        ]
         tools = Tools(options.peer_venv)
         there, missing = peers.wanted(options.peers, tools)
         rows += [peers.measure(peer, tools, options.jobs, options.first_bytes) for peer in there]

@@ -54,4 +54,4 @@ def serving(tools: Tools, folder: Path) -> Iterator[Submit]:
             process.terminate()
 
 
-PEER = Peer("gflow", lambda tools: tools.find("gflowd", "gbatch", "gqueue"), serving)
+PEER = Peer("gflow", lambda tools: tools.find("gflowd", "gbatch", "gqueue"), serving, slow=True)
