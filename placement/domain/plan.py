@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 from placement.domain.bars import Bar, Guard, asking, rank
 from placement.domain.decision import Check, Code, Decision
@@ -67,6 +67,22 @@ class Plan:
         """Return whether the job has room and waits only because it would delay an older one."""
         return job in self._cycle.aside
 
+    def waits(self) -> Iterator[Waiting]:
+        """Yield the jobs that were asked and do not start, in queue order."""
+        found = {decision.job for decision in self.starts}
+        return (waiting for waiting in self.queue if waiting.job not in found)
+
+    def sign(self, waiting: Waiting) -> Hashable:
+        """Return the kind of reason for which a job waits, without its figures: cheap, and equal while it stands."""
+        head = self.bar is not None and self.bar.job == waiting.job
+        held = self.board.snapshot.queue_hold
+        own = waiting.attempt, waiting.hold, waiting.no_account, waiting.conditions
+        return head, self.waits_aside(waiting.job), held, own
+
+    def world(self) -> Hashable:
+        """Return what else reasons hang on: which places are open, and whose jobs run there."""
+        return self._cycle.world()
+
     def explain(self, job: int) -> Decision:
         """Return the full decision about a job of the queue."""
         if job not in self._said:
@@ -114,6 +130,11 @@ class Cycle:
         self.board.admit(run)
         self._rooms.joined(run)
         return decision
+
+    def world(self) -> Hashable:
+        """Return which places are open and which jobs run; equal while reasons differ in figures alone."""
+        board = self.board
+        return self._rooms.open(), frozenset(r.job for node in board.nodes for r in board.on_node(node))
 
     def may_start(self, waiting: Waiting) -> bool:
         """Return the verdict about any job as things stand now."""

@@ -184,6 +184,10 @@ class Rooms:
                 if spot.device is not None:
                     spot.device.refresh(self.board.ledger(device.pool, device.measurable))
 
+    def open(self) -> tuple[tuple[str, int, str], ...]:
+        """Return the places, of those that were asked about, which neither people nor their health keep shut."""
+        return tuple(sorted(order for order, spot in self.spots.items() if not spot.shut))
+
     def fitting(self, waiting: Waiting) -> list[Fit]:
         """Return the places where the job has room now, whatever stands against the job itself."""
         kind = self.kind(waiting.request)

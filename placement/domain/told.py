@@ -16,12 +16,10 @@ def told(plan: Plan) -> tuple[Decision, ...]:
     return tuple(replace(d, planned=starts[d.job]) if d.job in starts else d for d in plan.decisions())
 
 
-def judged(plan: Plan) -> tuple[Decision, ...]:
-    """Return every decision in queue order, with the plan that is kept for the one who has it, and no forecasts."""
-    bar, at = plan.bar, plan.board.snapshot.at
-    if bar is None:
-        return plan.decisions()
-    return tuple(replace(d, planned=bar.planned(at)) if d.job == bar.job else d for d in plan.decisions())
+def judged(plan: Plan, job: int) -> Decision:
+    """Return a job's decision with the plan that is kept for it, if it is the one who has it, and no forecast."""
+    decision, bar = plan.explain(job), plan.bar
+    return decision if bar is None or bar.job != job else replace(decision, planned=bar.planned(plan.board.snapshot.at))
 
 
 def predicted(plan: Plan) -> Mapping[int, PlannedStart]:

@@ -14,20 +14,16 @@ from django.utils import timezone
 from calibration import clock
 from calibration.domain.samples import RAM
 from placement import snapshots
-from placement.domain.decision import Code, Decision, Verdict
-from placement.domain.history import worth_writing
+from placement.domain.decision import Decision
 from placement.domain.jobs import State
 from placement.domain.plan import Plan, plan
 from placement.domain.snapshot import Snapshot, Waiting
-from placement.domain.told import judged
 from placement.domain.wire import decision_json, estimate_json
-from placement.models import Cycle, DecisionRecord, Job, Lease
-from placement.services import accounts, causes, cycle_pipe, cycle_row, tying
+from placement.models import Cycle, Job, Lease
+from placement.services import accounts, cycle_pipe, cycle_row, explaining, tying
 
 log = logging.getLogger(__name__)
 _TRIES = 3
-_REFRESH = 10.0  # seconds after which ages on a waiting job's row are brought up to date
-_written: dict[int, DecisionRecord] = {}  # of jobs that wait: what their history last said
 newest: Plan | None = None  # of this process's last cycle, for forecasts; None when nobody waited in it
 
 
@@ -75,9 +71,9 @@ def _once() -> bool:
                 tying.end_never_met()
                 snapshot = snapshots.take(no_account=_remembering())
                 made = plan(snapshot)
-                _claim(snapshot, judged(made))
+                _claim(made)
             else:
-                _written.clear()  # nobody waits: there is nothing to decide on
+                explaining.forget_all_but(())  # nobody waits: there is nothing to decide on
             Cycle.objects.filter(pk=1).update(
                 done=seen,
                 began_clock=at,
@@ -122,83 +118,15 @@ def _may_retry(error: DatabaseError) -> bool:
     return getattr(error.__cause__, "sqlstate", "") in ("40001", "40P01")
 
 
-def _claim(snapshot: Snapshot, decisions: tuple[Decision, ...]) -> None:
-    now = timezone.now()
-    waiting = {w.job: w for w in snapshot.waiting}
-    for gone in set(_written) - set(waiting):
-        del _written[gone]
-    rows = Job.objects.in_bulk(waiting)
-    changed: list[Job] = []
-    history: list[DecisionRecord] = []
-    for decision in decisions:
-        row = rows.get(decision.job)
-        if row is None:
-            continue
-        body = decision_json(decision)
-        last = _last_written(row)
-        since = (now - last.at).total_seconds() if last else 0.0
-        if worth_writing(last.body if last else None, body, since, snapshot.knobs):
-            record = DecisionRecord(
-                job=row,
-                at=now,
-                verdict=body["verdict"],
-                code=body["code"] or "",
-                headline=decision.headline[:500],
-                body=body,
-            )
-            history.append(record)
-            _written[row.pk] = record
-        if decision.verdict is Verdict.START:
-            _admit(row, waiting[decision.job], decision, body, snapshot)
-        elif _update_waiting(row, waiting[decision.job], decision, body):
-            changed.append(row)
-    DecisionRecord.objects.bulk_create(history)
-    if changed:
-        fields = ["decision", "decided_at", "headline", "code", "plan", "estimate"]
-        Job.objects.bulk_update(changed, fields, batch_size=200)
-
-
-def _last_written(row: Job) -> DecisionRecord | None:
-    """Return the newest record of a job's history; after a restart it is read back."""
-    if row.pk not in _written:
-        last = DecisionRecord.objects.filter(job=row).order_by("-at").first()
-        if last is None:
-            return None
-        _written[row.pk] = last
-    return _written[row.pk]
-
-
-def _update_waiting(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any]) -> bool:
-    """Put the newest verdict on a waiting job's row; return whether anything but ages moved."""
-    planned = decision.planned
-    plan_now: dict[str, Any] = {}
-    if planned and planned.keeps and planned.at is not None:
-        plan_now = {"node": planned.node, "device": planned.device, "at": planned.at, "epoch": clock.epoch()}
-    headline = decision.headline
-    if decision.code is Code.INFEASIBLE:
-        headline = f"{headline} {causes.of_infeasible(row)}".strip()
-        body["headline"] = headline
-    shown = {
-        "headline": headline[:500],
-        "code": body["code"] or "",
-        "plan": plan_now,
-        "estimate": estimate_json(waiting.estimate),
-    }
-    same = all(getattr(row, name) == value for name, value in shown.items())
-    old = row.decided_at is None or (timezone.now() - row.decided_at).total_seconds() >= _REFRESH
-    if same and not old and _without_ages(row.decision) == _without_ages(body):
-        return False
-    for name, value in shown.items():
-        setattr(row, name, value)
-    row.decision, row.decided_at = body, timezone.now()
-    return True
-
-
-def _without_ages(body: Any) -> Any:
-    """Return a decision's JSON without its seconds: ages are floats, sizes are ints, and ages always move."""
-    if isinstance(body, dict):
-        return {k: _without_ages(v) for k, v in body.items() if not isinstance(v, float) and k != "sentence"}
-    return [_without_ages(v) for v in body] if isinstance(body, list | tuple) else body
+def _claim(made: Plan) -> None:
+    """Give each start its charge and leases; whatever else the plan says is explained where it is due."""
+    snapshot = made.board.snapshot
+    if made.starts:
+        waiting = {w.job: w for w in made.queue}
+        won = [d for d in made.starts if _admit(waiting[d.job], d, snapshot)]
+        explaining.started(won)
+    explaining.forget_all_but(w.job for w in made.waits())
+    explaining.explain(made)
 
 
 def _before(snapshot: Snapshot, node_name: str, pool: str) -> dict[str, int | None]:
@@ -210,10 +138,11 @@ def _before(snapshot: Snapshot, node_name: str, pool: str) -> dict[str, int | No
     return {}
 
 
-def _admit(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any], snapshot: Snapshot) -> None:
-    grant = decision.grant
+def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
+    """Claim one start; return whether the job was still there to be claimed."""
+    grant, job = decision.grant, decision.job
     if grant is None:
-        raise AssertionError(f"job {row.pk} was to start without a grant")
+        raise AssertionError(f"job {job} was to start without a grant")
     charges = {
         pool: {
             "granted": amount,
@@ -228,7 +157,7 @@ def _admit(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any],
         }
         for pool, amount in grant.charges.items()
     }
-    won = Job.objects.filter(pk=row.pk, state=State.QUEUED, attempt=waiting.attempt).update(
+    won = Job.objects.filter(pk=job, state=State.QUEUED, attempt=waiting.attempt).update(
         state=State.ADMITTED,
         node=grant.node,
         device=grant.device or "",
@@ -236,7 +165,7 @@ def _admit(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any],
         charges=charges,
         used={},
         estimate=estimate_json(waiting.estimate),
-        decision=body,
+        decision=decision_json(decision),
         decided_at=timezone.now(),
         headline=decision.headline[:500],
         code="",
@@ -246,11 +175,11 @@ def _admit(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any],
         dispatched_clock=None,
     )
     if not won:
-        return
+        return False
     Lease.objects.bulk_create(
         Lease(
-            job=row,
-            attempt=row.attempt,
+            job_id=job,
+            attempt=waiting.attempt,
             node=grant.node,
             pool=pool,
             kind="ram" if pool == RAM else "vram",
@@ -258,3 +187,4 @@ def _admit(row: Job, waiting: Waiting, decision: Decision, body: dict[str, Any],
         )
         for pool, amount in grant.charges.items()
     )
+    return True

@@ -17,7 +17,7 @@ from placement.domain.submission import Submission
 from placement.models import Job, Lease, Role
 from placement.runner.members import kill_members, members
 from placement.runner.record import read_started
-from placement.services import admission, cycle_row, jobs, lifecycle, nodes, starting
+from placement.services import cycle_row, explaining, jobs, lifecycle, nodes, starting
 from tests.integration.rows import a_user
 from tests.wait import until
 
@@ -56,7 +56,7 @@ class Here:
     def new_worker(self) -> None:
         """Forget all that a worker keeps in memory, as its death does."""
         loop.made_agent.cache_clear()
-        admission._written.clear()
+        explaining.forget_all_but(())
 
     def submit(self, command: str, **fields: Any) -> Job:
         asked = {"name": command[:30], "cwd": "/tmp", "declared_ram": 32 * MIB, **fields}

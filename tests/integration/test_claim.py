@@ -17,7 +17,7 @@ from calibration.models import PoolNow
 from placement.domain.jobs import State
 from placement.domain.submission import Submission
 from placement.models import Cycle, Job, KnobOverride, Lease, Node, Role
-from placement.services import admission, cycle_row, jobs
+from placement.services import admission, cycle_row, explaining, jobs
 from placement.views import wake
 from tests.integration.databases import on, together
 from tests.integration.rows import UUIDS, a_job, a_machine, a_pool, a_user
@@ -53,7 +53,7 @@ def postgres(transactional_db: None, postgres_url: str, monkeypatch: pytest.Monk
 
 
 def _prepare() -> None:
-    admission._written.clear()
+    explaining.forget_all_but(())
     cycle_row.ensure()
     a_machine("testnode")
 
