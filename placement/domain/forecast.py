@@ -14,7 +14,7 @@ from placement.domain import text
 from placement.domain.bars import Bar, bar_for
 from placement.domain.conditions import After, never_met
 from placement.domain.decision import Code, PlannedStart
-from placement.domain.durations import quantile
+from placement.domain.durations import Sure, quantile
 from placement.domain.gate import about_job, barred, look
 from placement.domain.places import Board, Demand, waiting_demand
 from placement.domain.playing import Play, Start
@@ -106,6 +106,8 @@ def _plays(stage: Stage, order: Sequence[Turn], given: tuple[int, int, float] | 
 
 def _told(board: Board, starts: Sequence[Start | None]) -> PlannedStart | None:
     """Return what several plays say of one job; None where fewer than half of them start it."""
+    if len(starts) == 1:
+        return None if starts[0] is None else _start(board, starts[0], starts[0].at, starts[0].at, starts[0].sure)
     known = sorted((s for s in starts if s is not None), key=lambda s: s.at)
     if 2 * len(known) <= len(starts):
         return None
@@ -114,16 +116,13 @@ def _told(board: Board, starts: Sequence[Start | None]) -> PlannedStart | None:
     in_s = (low + high) / 2 if high < inf else low
     late_s = max(in_s, quantile(times, 0.9))
     near = min(known, key=lambda s: abs(s.at - in_s))
+    return _start(board, near, in_s, late_s if late_s < inf else None, min(s.sure for s in known))
+
+
+def _start(board: Board, near: Start, in_s: float, late_s: float | None, sure: Sure) -> PlannedStart:
     place = near.spot.place
-    return PlannedStart(
-        node=place.node.name,
-        device=place.uuid,
-        at=board.snapshot.at + in_s,
-        in_s=in_s,
-        sure=min(s.sure for s in known).word,
-        waits_for=near.waited,
-        late_s=late_s if late_s < inf else None,
-    )
+    at = board.snapshot.at + in_s
+    return PlannedStart(place.node.name, place.uuid, at, in_s, sure.word, near.waited, late_s=late_s)
 
 
 def _kept(board: Board, bar: Bar, told: PlannedStart | None) -> PlannedStart:

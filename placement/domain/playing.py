@@ -176,17 +176,23 @@ class Play:
 
     def _planned(self, before: int, planless: set[int]) -> bool:
         """Set a place aside for the first job in order that has to wait and can be told a time; False for nobody."""
-        for head in sorted(w[0] for w in self.waiting if w and w[0] < before):
+        while True:
+            head = before
+            for kind, queue in enumerate(self.waiting):
+                if queue and queue[0] < head and kind not in planless:
+                    head = queue[0]
+            if head == before:
+                return False
             kind = self.turns[head].kind
-            if kind not in planless and not self._capped(kind):
-                if self._plan(head):
-                    return True
-                planless.add(kind)
-        return False
+            if not self._capped(kind) and self._plan(head):
+                return True
+            planless.add(kind)
 
     def _next(self, dirty: set[int]) -> tuple[int, Spot] | None:
         """Return the first job in order that fits at one of the places, and where."""
-        waiting, bar = self.waiting, self.bar
+        waiting, bar, by_need = self.waiting, self.bar, self.stage.by_need
+        aside_at = -1 if bar is None else bar.spot.node
+        capped = bool(self.caps)
         best: Spot | None = None
         first, least = len(self.turns), 0
         for pool in dirty:
@@ -194,36 +200,37 @@ class Play:
                 continue
             free, booked = self.free[pool], self.booked[pool]
             room = free if free < booked else booked
-            for need, kind, spot in self.stage.by_need[pool]:
+            for need, kind, spot in by_need[pool]:
                 if need > room:
                     break
                 queue = waiting[kind]
-                if not queue or queue[0] > first or self._capped(kind) or not self._open(spot):
+                if not queue or queue[0] > first or (capped and self._capped(kind)) or not self._open(spot):
                     continue
                 number = queue[0]
-                if bar is not None and bar.spot.node == spot.node and not self._passes(number, spot):
-                    if self.shortest[kind] > bar.at - self.now:
+                if spot.node == aside_at and not self._passes(number, spot):
+                    found = self._equal_that_passes(queue, kind, spot)
+                    if found is None or found >= first:
                         continue
-                    # Its equals may end before the plan; a few of them are asked.
-                    others = sorted(queue[: 2 * _TRIED])[1:_TRIED]
-                    other = next((n for n in others if n < first and self._passes(n, spot)), None)
-                    if other is None:
-                        continue
-                    number = other
+                    number = found
                 key = -room if spot.cold else room - need
                 if number < first or (number == first and key < least):
                     best, first, least = spot, number, key
         return None if best is None else (first, best)
+
+    def _equal_that_passes(self, queue: list[int], kind: int, spot: Spot) -> int | None:
+        """Return the first of some equal jobs that ends before the plan; a few of them are asked."""
+        if self.bar is None or self.shortest[kind] > self.bar.at - self.now:
+            return None
+        return next((n for n in sorted(queue[: 2 * _TRIED])[1:_TRIED] if self._passes(n, spot)), None)
 
     def _capped(self, kind: int) -> bool:
         """Return whether an array's limit or somebody's quota keeps this kind back."""
         return any(self.caps[cap] < amount for cap, amount in self.stage.takes[kind])
 
     def _open(self, spot: Spot) -> bool:
-        lead, node = spot.lead, spot.node
+        lead, node, ram = spot.lead, spot.node, spot.ram
         if self.shut_node[node] or (spot.alone and self.there[lead]) or (spot.whole and self.on_node[node]):
             return False
-        ram = spot.ram
         if ram >= 0 and (spot.ram_need > self.free[ram] or spot.ram_need > self.booked[ram]):
             self.ram_short.add(node)
             return False
@@ -251,10 +258,10 @@ class Play:
         if spot.ram >= 0:
             self._take(spot.ram, spot.ram_need)
             back = ((lead, need, need), (spot.ram, spot.ram_need, spot.ram_need))
-        for cap, amount in self.stage.takes[turn.kind]:
-            self.caps[cap] -= amount
-        if self.stage.takes[turn.kind]:
-            self.gives[turn.job] = self.stage.takes[turn.kind]
+        if takes := self.stage.takes[turn.kind]:
+            self.gives[turn.job] = takes
+            for cap, amount in takes:
+                self.caps[cap] -= amount
         self.there[lead] += 1
         self.on_node[node] += 1
         self.shut[lead] += closes
@@ -268,9 +275,8 @@ class Play:
         if number in self.stands:
             stood, job = self.stands[number]
             said, waited = min(said, stood), (*(w for w in waited if w != job), job)[-_NAMED:]
-        end = now + lasts
         sure = min(said, turn.length.sure())
-        heappush(self.events, (end, turn.job, 1, lead, node, back, sure, closes, spot.whole))
+        heappush(self.events, (now + lasts, turn.job, 1, lead, node, back, sure, closes, spot.whole))
         promise = now + (lasts if turn.promised is None else turn.promised)
         self.due.expect(promise, turn.job, back)
         self.starts[number] = Start(now, spot, said, waited)

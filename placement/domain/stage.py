@@ -134,12 +134,13 @@ class Stage:
     def kind(self, demand: Demand, takes: Taken = ()) -> int:
         """Return the number of a demand under its caps; its places are found when it is first asked for."""
         key = demand, takes
-        if key not in self._kinds:
-            self._kinds[key] = len(self.kinds)
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = len(self.kinds)
             self.kinds.append({})
             self.takes.append(takes)
             self._find(demand)
-        return self._kinds[key]
+        return found
 
     def _find(self, demand: Demand) -> None:
         number = len(self.kinds) - 1
