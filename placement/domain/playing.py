@@ -277,8 +277,7 @@ class Play:
             said, waited = min(said, stood), (*(w for w in waited if w != job), job)[-_NAMED:]
         sure = min(said, turn.length.sure())
         heappush(self.events, (now + lasts, turn.job, 1, lead, node, back, sure, closes, spot.whole))
-        promise = now + (lasts if turn.promised is None else turn.promised)
-        self.due.expect(promise, turn.job, back)
+        self.due.expect(now + (lasts if turn.promised is None else turn.promised), turn.job, back)
         self.starts[number] = Start(now, spot, said, waited)
 
     def _take(self, pool: int, amount: int) -> None:
