@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from bench.peers.tools import Missing, Peer, Submit, Tools, quietly
@@ -45,7 +45,7 @@ _GRES = "Name=gpu File=/dev/tty[1-2]\n"
 
 
 def _needs(tools: Tools) -> list[str]:
-    found = tools.find("slurmctld", "slurmd", "sbatch", "sinfo", "munged")
+    found = tools.find("slurmctld", "slurmd", "sbatch", "sinfo", "munged", "scancel", "squeue")
     if os.geteuid() != 0:
         raise Missing("its node's daemon has to be started as root")
     return found
@@ -59,7 +59,7 @@ def _free_port() -> int:
 
 @contextmanager
 def _running(tools: Tools, folder: Path, *gres: str) -> Iterator[Submit]:
-    control, node, sbatch, sinfo, munged = _needs(tools)
+    control, node, sbatch, sinfo, munged, scancel, squeue = _needs(tools)
     for name in ("state", "spool"):
         (folder / name).mkdir()
     folder.chmod(0o755)
@@ -97,7 +97,12 @@ def _running(tools: Tools, folder: Path, *gres: str) -> Iterator[Submit]:
                 script = f"#!/bin/sh\n{command[-1].replace('$EPOCHREALTIME', '$(date +%s.%N)')}\n"
                 quietly([sbatch, *gres, "-o", "/dev/null"], environment, cwd=folder, input=script)
 
-        yield submit
+        try:
+            yield submit
+        finally:  # what watches a job would outlive the daemons
+            quietly([scancel, "--user=root"], environment)
+            with suppress(AssertionError):
+                until(lambda: not quietly([squeue, "-h"], environment).strip(), 30, "their end", 0.2)
 
 
 @contextmanager
