@@ -11,7 +11,19 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
-from placement.models import AuditEntry, DecisionRecord, Device, Job, Lease, Member, Node, Workload
+from placement.models import (
+    AuditEntry,
+    DecisionRecord,
+    Dependency,
+    Device,
+    GroupHold,
+    Job,
+    JobArray,
+    Lease,
+    Member,
+    Node,
+    Workload,
+)
 
 
 class Bounded(Paginator):
@@ -75,6 +87,21 @@ class LeaseAdmin(ReadOnly):
     list_display = ("job", "attempt", "node", "pool", "bytes", "granted_at", "released_at")
 
 
+@admin.register(JobArray)
+class ArrayAdmin(ReadOnly):
+    list_display = ("id", "name", "user", "size", "limit", "made_at")
+
+
+@admin.register(Dependency)
+class DependencyAdmin(ReadOnly):
+    list_display = ("job", "when", "on", "named")
+
+
+@admin.register(GroupHold)
+class GroupHoldAdmin(ReadOnly):
+    list_display = ("held_at", "user", "key_workload", "why", "released_at", "released_by")
+
+
 @admin.register(DecisionRecord)
 class DecisionAdmin(ReadOnly):
     list_display = ("job", "at", "verdict", "code", "headline")
@@ -82,7 +109,7 @@ class DecisionAdmin(ReadOnly):
 
 @admin.register(Member)
 class MemberAdmin(ReadOnly):
-    list_display = ("user", "role", "account")
+    list_display = ("user", "role", "account", "quota_jobs", "quota_vram", "quota_ram")
 
 
 @admin.register(AuditEntry)

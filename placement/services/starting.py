@@ -227,8 +227,11 @@ def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict
 def _array_variables(job: Job) -> dict[str, str]:
     if job.array is None:
         return {}
-    known = {"ID": job.array_id, "INDEX": job.array_index, "SIZE": job.array.size}
-    return {f"TIDEGATE_ARRAY_{name}": str(value) for name, value in known.items()}
+    return {
+        "TIDEGATE_ARRAY_ID": str(job.array_id),
+        "TIDEGATE_ARRAY_INDEX": str(job.array_index),
+        "TIDEGATE_ARRAY_SIZE": str(job.array.size),
+    }
 
 
 def _device_variables(job: Job, user_env: dict[str, str]) -> dict[str, str]:

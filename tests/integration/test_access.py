@@ -13,7 +13,16 @@ pytestmark = pytest.mark.django_db
 
 OPEN = {"login", "login-link", "logout"}
 HTMX = {"HX-Request": "true"}
-SAMPLES = {"job_id": 1, "ident": 1, "user_id": 1, "kind": "device", "node": "atlas", "pool": "ram", "stream": "stdout"}
+SAMPLES = {
+    "job_id": 1,
+    "array_id": 1,
+    "ident": 1,
+    "user_id": 1,
+    "kind": "device",
+    "node": "atlas",
+    "pool": "ram",
+    "stream": "stdout",
+}
 
 
 def own_paths() -> list[tuple[str, str]]:

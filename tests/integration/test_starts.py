@@ -186,7 +186,10 @@ def _pid_of_the_dead() -> int:
     return pid
 
 
-def test_a_hundred_starts_that_fail_leave_no_lease_and_the_whole_card_is_free(node: Here, tmp_path: Path) -> None:
+def test_a_hundred_starts_that_fail_leave_no_lease_and_the_whole_card_is_free(
+    node: Here, settings: Any, tmp_path: Path
+) -> None:
+    settings.KNOB_OVERRIDES = {**settings.KNOB_OVERRIDES, "fast_failures": 0}
     plain = tmp_path / "plain"
     plain.write_text("no program")
     plain.chmod(0o644)
