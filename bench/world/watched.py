@@ -98,7 +98,7 @@ class Watched:
         """Work out the first second at which the device's charge could settle."""
         kept = self.charges[self.uuid]
         if kept.now is not None and kept.now.settled:
-            self.look_at = math.inf
+            self.look_at = t + 1 if self.run.rising else math.inf  # its level is news until it stays
             return
         knobs, needed = self.knobs, learned.seconds_to_peak(self.key, "vram")
         level = self.window.levels.get("vram")
