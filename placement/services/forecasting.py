@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from placement.domain.accuracy import Record, learned, moved, moved_far
 from placement.domain.decision import PlannedStart
@@ -18,6 +19,7 @@ from placement.domain.told import predicted
 from placement.models import Forecast, ForecastRecord, Job
 from placement.selectors import expected
 
+log = logging.getLogger(__name__)
 _SOON = 1.0  # seconds between two rounds when somebody new waits
 _CHANGED = 5.0  # when those who wait or run are others than before
 _ANYHOW = 10.0  # when only time has passed
@@ -52,7 +54,11 @@ def run_if_due(made: Plan | None) -> bool:
     if made is None and not changed and not _last.waiting and age < 6 * _ANYHOW:
         return False  # nobody waits and nobody did: what is still open is looked at now and then
     _last.at, _last.waiting, _last.running = now, waiting, running
-    run(made)
+    try:
+        run(made)
+    except DatabaseError as error:  # a forecast is no reason for a tick to fail: the next round comes
+        log.warning("no forecasts this time: %s", error, extra={"action": "forecasts_failed"})
+        return False
     return True
 
 

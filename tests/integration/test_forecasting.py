@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -72,6 +72,21 @@ def test_a_tick_foretells_by_itself(node: Here) -> None:
     forecasting.forget()
     node.tick()
     assert Forecast.objects.filter(job=job).exists()
+
+
+def test_a_database_that_is_busy_costs_the_forecast_and_not_the_tick(
+    node: Here, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def busy_database() -> None:
+        raise OperationalError("database is locked")
+
+    job = node.submit("true")
+    forecasting.forget()
+    monkeypatch.setattr(forecasting, "close", busy_database)
+    node.end(job)
+    forecasting.forget()
+    assert forecasting.run_if_due(None) is False
+    assert "no forecasts this time: database is locked" in caplog.text
 
 
 def test_what_has_not_moved_is_not_written_again(node: Here) -> None:
