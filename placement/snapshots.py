@@ -84,7 +84,7 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool 
         node_of(node, devices.get(node.pk, []), pools, at, epoch, wall, knobs)
         for node in NodeRow.objects.order_by("name")
     )
-    active = Job.objects.filter(state__in=ACTIVE).select_related("user", "workload").defer(*_UNREAD).order_by("id")
+    active = Job.objects.filter(state__in=ACTIVE).select_related("user").defer(*_UNREAD).order_by("id")
     running = () if without_jobs else tuple(running_of(job, at, version) for job in active)
     waiting: tuple[Waiting, ...] = ()
     if not without_jobs:

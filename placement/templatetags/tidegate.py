@@ -11,9 +11,11 @@ from django.utils.html import format_html
 from calibration.domain.resources import gib as in_gib
 from placement.models import Role
 from placement.selectors import access, wording
+from placement.selectors.kept import Kept
 from placement.services import accounts
 
 register = Library()
+_notice: Kept[str] = Kept()
 
 
 @register.filter
@@ -89,7 +91,7 @@ def percent(share: float) -> str:
 @register.simple_tag
 def accounts_notice() -> str:
     """Return whose Unix account jobs run as, "" when everybody has their own."""
-    return accounts.trust_notice()
+    return _notice.get("all", accounts.trust_notice)
 
 
 @register.simple_tag(takes_context=True)
