@@ -119,9 +119,10 @@ def _state(tie: Tie) -> str:
 
 
 def _not_before(at: float, wall: float) -> Check:
-    shown = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    moment = datetime.fromtimestamp(at, UTC)
+    shown = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
     left = max(0.0, at - wall)
-    figures: Figures = {"at": float(at), "in_s": left}
+    figures: Figures = {"not_before": moment.isoformat(), "in_s": left}
     if wall >= at:
         return Check(Code.NOT_BEFORE, True, f"The time before which it was not to start has come: {shown}.", figures)
     return Check(Code.NOT_BEFORE, False, f"Not before {shown}, in {text.seconds(left)}.", figures)
