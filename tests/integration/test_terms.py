@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from placement.models import AuditEntry, GroupHold, Job, JobArray, Member, Role
-from placement.services import jobs
+from placement.services import jobs, workloads
 from tests.integration.rows import GIB, a_finished, a_job, a_machine, a_user
 
 pytestmark = pytest.mark.django_db
@@ -222,3 +222,16 @@ def test_an_admin_sets_a_quota_for_one_person_and_it_is_on_record(client: Client
     assert (row.quota_jobs, row.quota_vram) == (None, 0)
     client.force_login(bob)
     assert client.post(path, {"jobs": "9"}).status_code == 403
+
+
+def test_a_workload_says_how_its_jobs_are_tried_again_and_a_submission_may_say_otherwise(
+    client: Client, ada: Any
+) -> None:
+    text = 'name = "w"\ncommand = "true"\ncwd = "/tmp"\n[retry]\ntimes = 4\non = ["lost"]\nwait_s = 5\n'
+    workloads.define(ada, text)
+    for said, times in (({}, 4), ({"retry_times": 0}, None), ({"retry_times": 1}, 1)):
+        answer = post(client, "/api/v1/jobs", workload="w", **said)
+        assert answer.status_code == 201, answer.content
+        policy = answer.json()["job"]["retry"]
+        assert (policy and policy["times"]) == times
+        assert policy is None or (policy["on"], policy["wait_s"]) == (["lost"], 5.0)
