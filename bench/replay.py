@@ -124,9 +124,7 @@ def main() -> int:
     judged = []
     if options.goals:
         by_name = {one.policy: one for one in tallies}
-        judged = goals.goals(
-            by_name, len(setting.rows()), "shares" not in setting.trace and "openb" not in setting.trace
-        )
+        judged = goals.goals(by_name, len(setting.rows()))
         judged += goals.with_outsiders(by_name[PRODUCT], visited) if visited else []
         told["goals"] = [{"goal": g.name, "what": g.what, "got": g.got, "limit": g.limit, "met": g.met} for g in judged]
         if not options.json:

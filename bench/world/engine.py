@@ -18,7 +18,8 @@ class Policy(Protocol):
 
     name: str
     polls: bool
-    """Whether its answer can change from second to second while something loads, though nothing happened."""
+    """Whether its answer can change from second to second while a run loads or is younger than ``grace`` seconds."""
+    grace: float
 
     def gate(self, world: World) -> None:
         """Start what may start now (``world.start``)."""
@@ -62,6 +63,7 @@ class World:
         self.interference, self.both_die = interference, both_die
         self.t = 0.0
         self.queue: list[Job] = []
+        self.changes = 0  # of the queue
         self.runs: list[Run] = []
         self.tally = Tally(policy.name)
         self._arrivals, self._left = 0, len(self.jobs)
@@ -77,6 +79,7 @@ class World:
         run = Run(job, tuple(devices), self.t, charge, limit, alone, job.shape_given(min(charge or room, room, limit)))
         job.first_start = self.t if job.first_start is None else job.first_start
         self.queue.remove(job)
+        self.changes += 1
         self.runs.append(run)
         for index in devices:
             self.devices[index].join(run, self.t)
@@ -95,6 +98,7 @@ class World:
             raise RuntimeError(f"{self.policy.name}: job {job.row.id} was killed {job.kills} times.")
         self._drop(run, how)
         insort(self.queue, job, key=Job.turn)
+        self.changes += 1
 
     def play(self) -> Tally:
         """Let everything happen, and return what came of it."""
@@ -134,6 +138,7 @@ class World:
         while self._arrivals < len(self.jobs) and self.jobs[self._arrivals].row.arrival <= self.t + EPS:
             insort(self.queue, self.jobs[self._arrivals], key=Job.turn)
             self._arrivals += 1
+            self.changes += 1
             dirty = True
         if self._due <= self.t + EPS and self.policy.look(self):
             self._gate = self.t  # what it has just seen is there to decide on
@@ -142,9 +147,12 @@ class World:
             if self.queue:
                 self.tally.asked += 1
                 self.policy.gate(self)
-                dirty |= self.policy.polls and any(run.rising for run in self.runs)
+                dirty |= self.policy.polls and any(map(self._unsure, self.runs))
         if dirty and self.queue and self._gate == math.inf:
             self._gate = math.floor(self.t + EPS) + 1.0
+
+    def _unsure(self, run: Run) -> bool:
+        return run.rising or self.t < run.start + self.policy.grace
 
     def _outsiders(self) -> bool:
         changed = False

@@ -37,6 +37,7 @@ class Product:
 
     name = "product"
     polls = False
+    grace = 0.0
 
     def __init__(
         self,

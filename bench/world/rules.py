@@ -45,18 +45,16 @@ class Rule:
     margin: float = 0.0
     peaks: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     lasted: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _hopeless: tuple[int, float] = (-1, 0.0)  # as the queue was then, this was the least that anybody needed
     doubt: Callable[[Job], float] = lambda job: 1.0
 
     def due(self, world: World) -> float:
-        """Return the second at which the grace after a start is over; nothing else happens by itself."""
-        if not (self.grace and world.queue):
-            return math.inf
-        over = [run.start + self.grace for run in world.runs]
-        return min((at for at in over if at > world.t), default=math.inf)
+        """Return that nothing happens by itself."""
+        return math.inf
 
     def look(self, world: World) -> bool:
-        """Ask the gate again: a device takes jobs again."""
-        return True
+        """Return that there is nothing to look at."""
+        return False
 
     def rises(self, world: World, run: Run) -> None:
         """Ignore it: rooms are read when the gate is asked."""
@@ -70,6 +68,9 @@ class Rule:
     def gate(self, world: World) -> None:
         """Go through the queue once."""
         rooms = [self.room(self, world, device) for device in world.devices]
+        if self._hopeless[0] == world.changes and max(rooms) < self._hopeless[1] and all(d.runs for d in world.devices):
+            return
+        least = math.inf
         too_big: dict[tuple[int, bool, bool], float] = {}
         shadow: Shadow | None = None
         for job in self._queue(world):
@@ -79,6 +80,7 @@ class Rule:
                     return
                 continue
             kind = (job.row.devices, need.alone, need.empty)
+            least = least if need.alone or need.empty else min(least, need.size)
             chosen: list[int] = []
             if need.size < too_big.get(kind, math.inf):
                 chosen = self._choose(world, job, need, rooms)
@@ -94,6 +96,8 @@ class Rule:
                 return
             elif self.order == "easy" and shadow is None:
                 shadow = shadow_of(world, need.size, need.alone, job.row.devices, rooms, self.remaining)
+        if self.polls:
+            self._hopeless = (world.changes, least)
 
     def _queue(self, world: World) -> list[Job]:
         return sorted(world.queue, key=self.order) if callable(self.order) else list(world.queue)
