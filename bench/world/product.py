@@ -44,14 +44,13 @@ class Product:
         knobs: Knobs,
         instrument: InstrumentKnobs,
         *,
-        merged: bool = False,
         per_process: bool = False,
         receipts: bool = True,
         doubt: Callable[[Job], float] = lambda job: 1.0,
     ) -> None:
         self.knobs, self.instrument, self.doubt = knobs, instrument, doubt
-        self.learned = Sediment(instrument, merged)
-        self.merged, self.per_process, self.receipts = merged, per_process, receipts
+        self.learned = Sediment(instrument)
+        self.per_process, self.receipts = per_process, receipts
         self.watched: dict[int, Watched] = {}
         self.plans: dict[int, KeptPlan] = {}
         self._asks: dict[int, tuple[Estimate, Request, Estimate]] = {}
@@ -152,7 +151,7 @@ class Product:
         )
 
     def _waiting(self, world: World, job: Job) -> Waiting:
-        key = key_of(job.row, self.merged)
+        key = key_of(job.row)
         request, estimate = self._asked(world, self.learned.estimate(key, job.row.declared))
         lengths = self._lengths(job, key)
         return Waiting(
@@ -217,7 +216,7 @@ class Product:
             limit=math.inf if cap is None or cap >= int(device.capacity * MIB) else cap / MIB,
             alone=request is ALONE,
         )
-        one = Watched(run, device, grant.device, key_of(job.row, self.merged), charges, self.instrument)
+        one = Watched(run, device, grant.device, key_of(job.row), charges, self.instrument)
         one.free_before, one.per_process = free[grant.device], self.per_process
         one.look_at = run.start + min(self.instrument.settle_seconds, self.instrument.unproven_settle_seconds)
         self.watched[job.row.id] = one

@@ -19,13 +19,10 @@ LENGTHS = 50
 """Durations that a prediction stands on."""
 
 
-def key_of(row: Submission, merged: bool = False) -> Key:
-    """Return what a submission is learned under: everybody runs one script, with arguments.
-
-    ``merged``: the arguments are marked as not mattering.
-    """
+def key_of(row: Submission) -> Key:
+    """Return what a submission is learned under: a person per script, who runs it with arguments."""
     script = row.script
-    return Key(f"{script}: python", f"edition {row.edition}", script if merged else row.key, script)
+    return Key(f"{script}: python", f"edition {row.edition}", row.key, script)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +48,8 @@ class Lengths:
 class Sediment:
     """Closed rows and settled open ones, with estimates and durations of each key until its rows change."""
 
-    def __init__(self, knobs: Knobs, merged: bool) -> None:
-        self.knobs, self.merged = knobs, merged
+    def __init__(self, knobs: Knobs) -> None:
+        self.knobs = knobs
         self._rows: defaultdict[str, list[Row]] = defaultdict(list)  # per script, newest last
         self._of_key: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
         self._open: defaultdict[str, dict[int, Row]] = defaultdict(dict)
