@@ -32,6 +32,10 @@ class Facts:
             self._quotas[job.user_id] = quota_of(job.user, self.knobs)
         return self._quotas[job.user_id]
 
+    def none_for(self, user_id: int) -> bool:
+        """Return whether a user's jobs are known to be tied to nothing and under no quota."""
+        return not self.ties and self._quotas.get(user_id, False) is None
+
     def of(self, job: Job, *, unsaved: bool = False) -> Conditions | None:
         """Return what a queued job waits for, None where it is room alone; the ties of an unsaved one stand under 0."""
         quota, array = self.quota(job), job.array_id

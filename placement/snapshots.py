@@ -18,6 +18,7 @@ from calibration.domain.errors import BadKnob
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.models import PoolNow
 from placement import conditions, estimates
+from placement.conditions import Facts
 from placement.domain.conditions import Conditions
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import KnobError, Knobs
@@ -94,7 +95,7 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool 
             lambda job: waiting_of(job, at, wall, epoch, version, instrument),
         )
         facts = conditions.facts([entry.job for entry in entries], knobs)
-        waiting = tuple(_now(entry, wall, no_account(entry.job.user), facts.of(entry.job)) for entry in entries)
+        waiting = _brought_up(entries, wall, no_account, facts)
     return Snapshot(
         at=at,
         wall=wall,
@@ -106,16 +107,28 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool 
     )
 
 
-def _now(entry: Entry, wall: float, no_account: str, waits_for: Conditions | None) -> Waiting:
-    """Return a kept entry with what can change while its row does not; a wait within ``_WAIT_STEP`` is the same."""
+def _brought_up(
+    entries: list[Entry], wall: float, no_account: Callable[[Any], str], facts: Facts
+) -> tuple[Waiting, ...]:
+    """Return kept entries with what can change while a row does not."""
+    lacks: dict[int, str] = {}
+    for entry in entries:
+        if entry.user_id not in lacks:
+            lacks[entry.user_id] = no_account(entry.job.user)
+        waits_for = None if entry.for_room_alone and facts.none_for(entry.user_id) else facts.of(entry.job)
+        _now(entry, wall, lacks[entry.user_id], waits_for)
+    return tuple(entry.waiting for entry in entries)
+
+
+def _now(entry: Entry, wall: float, no_account: str, waits_for: Conditions | None) -> None:
+    """Bring one entry up to date; a wait within ``_WAIT_STEP`` is the same."""
     kept, job = entry.waiting, entry.job
-    waited = max(0.0, wall - job.submitted_at.timestamp())
+    waited = max(0.0, wall - entry.submitted)
     if 0 <= waited - kept.waited < _WAIT_STEP:
         waited = kept.waited
     hold = hold_of(job, wall) if job.held_by else None
     if (waited, hold, no_account, waits_for) != (kept.waited, kept.hold, kept.no_account, kept.conditions):
-        entry.waiting = kept = replace(kept, waited=waited, hold=hold, no_account=no_account, conditions=waits_for)
-    return kept
+        entry.waiting = replace(kept, waited=waited, hold=hold, no_account=no_account, conditions=waits_for)
 
 
 def node_now(name: str) -> Node | None:

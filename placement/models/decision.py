@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.db import models
 
 from placement.models.job import Job
+from placement.models.packed import PackedJSON
 
 
 class DecisionRecord(models.Model):
@@ -13,7 +14,7 @@ class DecisionRecord(models.Model):
     verdict = models.CharField(max_length=8)
     code = models.CharField(max_length=24, blank=True)
     headline = models.CharField(max_length=500)
-    body = models.JSONField(default=dict)
+    body = PackedJSON(default=dict)
 
     class Meta:
         indexes = [models.Index(fields=["job", "-at"], name="history_of_job")]  # reader: job page

@@ -7,6 +7,7 @@ from django.db.models import Q
 from placement.domain.jobs import Outcome, State
 from placement.models.array import JobArray
 from placement.models.holds import Holdable
+from placement.models.packed import PackedJSON
 from placement.models.workload import Workload
 
 
@@ -80,8 +81,8 @@ class Job(Holdable):
     basis = models.CharField(max_length=16, blank=True)
     charges = models.JSONField(default=dict, blank=True)
     used = models.JSONField(default=dict, blank=True)
-    estimate = models.JSONField(default=dict, blank=True)
-    decision = models.JSONField(default=dict, blank=True)
+    estimate = PackedJSON(default=dict, blank=True)
+    decision = PackedJSON(default=dict, blank=True)
     decided_at = models.DateTimeField(null=True)
     headline = models.CharField(max_length=500, blank=True)
     code = models.CharField(max_length=24, blank=True)
