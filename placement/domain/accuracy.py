@@ -79,18 +79,23 @@ class Record:
         """Return the correction for such a forecast."""
         return self.by_kind.get(kind_of(sure, play_s), self.all)
 
-    def corrected(self, told: PlannedStart) -> PlannedStart:
-        """Return a played start with its late end, and the middle of one that stands on limits, set by the record."""
+    def corrected(self, told: PlannedStart, soonest_s: float = 0.0) -> PlannedStart:
+        """Return a played start with its late end, and the middle of one that stands on limits, set by the record.
+
+        The first ``soonest_s`` seconds are no forecast: it may not start sooner. Only what comes after can be off.
+        """
         if told.in_s is None or told.at is None:
             return told
-        by = self.of(told.sure, told.in_s)
-        in_s = _middle(told.sure, told.in_s, self.lean)
+        fixed = min(soonest_s, told.in_s)
+        beyond = told.in_s - fixed
+        by = self.of(told.sure, beyond)
+        in_s = fixed + _middle(told.sure, beyond, self.lean)
         if told.keeps:  # a plan that is kept is never foretold later
             in_s = min(in_s, told.in_s)
         late_s = told.late_s
         if late_s is not None or by.stretch is not None:
             stretch = 1.0 if by.stretch is None else by.stretch
-            late_s = in_s + stretch * _width(told.in_s, late_s)
+            late_s = in_s + stretch * _width(beyond, None if late_s is None else late_s - fixed)
         at = told.at if told.keeps else told.at - told.in_s + in_s  # where it is kept, the second to keep
         return replace(told, in_s=in_s, at=at, late_s=late_s)
 

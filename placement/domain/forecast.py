@@ -6,7 +6,7 @@ the plays start a job by ``in_s``, nine of ten by ``late_s``. A long queue gets 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -60,6 +60,23 @@ def forecast(board: Board, queue: Sequence[Waiting], bar: Bar | None = None) -> 
             why = _waits_for(turn, found) or never[turn.kind]
             told = PlannedStart("", None, None, None, why_none=why)
         found[waiting.job] = told
+    return found
+
+
+def soonest(queue: Iterable[Waiting], wall: float) -> Mapping[int, float]:
+    """Return in how many seconds from ``wall`` jobs may start at the soonest, by job; those that may at once left out.
+
+    Whoever waits for another waits for its time, too.
+    """
+    found: dict[int, float] = {}
+    for waiting in sorted((w for w in queue if w.conditions is not None), key=lambda w: w.job):
+        by = waiting.conditions
+        if by is None:
+            continue
+        own = 0.0 if by.not_before is None else by.not_before - wall
+        at = max([own, *(found.get(tie.on, 0.0) for tie in by.after if not tie.met)])
+        if at > 0.0:
+            found[waiting.job] = at
     return found
 
 
@@ -141,4 +158,4 @@ def _why_never(board: Board, waiting: Waiting, demand: Demand) -> str:
     return made if isinstance(made, str) else "It waits behind older jobs whose own start cannot be told."
 
 
-__all__ = ["forecast"]
+__all__ = ["forecast", "soonest"]

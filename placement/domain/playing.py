@@ -58,6 +58,7 @@ class Play:
         self.shortest = [_NEVER] * len(stage.kinds)  # the least that any job of a demand is taken to last
         self.ends: dict[int, list[int]] = {}  # turns that wait for the end of a job
         self.stands: dict[int, tuple[Sure, int]] = {}  # by turn: on whose end it stood, and how sure that was
+        self.lined: dict[int, float] = {}  # by turn that could not start from the first second on: since when it may
         self.worst = Sure.LIMIT  # of all ends so far
         self.unmet: dict[int, int] = {}  # by turn: how many ends it still waits for
         self.caps = list(stage.caps.left)
@@ -153,6 +154,7 @@ class Play:
     def _line_up(self, number: int, dirty: set[int]) -> None:
         """Let a job that may start from now on take its place in the queue; an older one takes the plan over."""
         kind = self.turns[number].kind
+        self.lined[number] = self.now
         heappush(self.waiting[kind], number)
         dirty.update(self.stage.kinds[kind])
         if self.bar is not None and number < self.bar.turn:
@@ -270,8 +272,9 @@ class Play:
             part = ((lead, need - spot.need, need - spot.need),)
             heappush(self.events, (now + SETTLES, 0, -1, lead, node, part, Sure.LIMIT, True, False))
             back, closes = ((lead, spot.need, spot.need), *back[1:]), False
-        waited = self.ended[lead]
-        said = self.sure[lead] if waited else self.worst
+        at_once = self.lined.get(number) == now  # then nobody's end made room for it
+        waited = () if at_once else self.ended[lead]
+        said = Sure.LIMIT if at_once else self.sure[lead] if waited else self.worst
         if number in self.stands:
             stood, job = self.stands[number]
             said, waited = min(said, stood), (*(w for w in waited if w != job), job)[-_NAMED:]

@@ -12,6 +12,7 @@ from django.db import DatabaseError, transaction
 
 from placement.domain.accuracy import Record, learned, moved, moved_far
 from placement.domain.decision import PlannedStart
+from placement.domain.forecast import soonest
 from placement.domain.jobs import State
 from placement.domain.plan import Plan, plan
 from placement.domain.snapshot import Snapshot, Waiting
@@ -25,6 +26,7 @@ _CHANGED = 5.0  # when those who wait or run are others than before
 _ANYHOW = 10.0  # when only time has passed
 _RECORD_FRESH = 60.0  # seconds for which what was learned is used again
 _RECORD_READ = 900  # newest forecasts that are learned from
+MOST_ASKED = 200  # waiting jobs up to which one more is told a time before it is submitted
 _MOST_KEPT = 6  # forecasts of one job whose outcome is kept, the first included
 _FIELDS = ("made_at", "node", "device", "expected_at", "late_at", "sure", "waits_for", "why_none", "keeps")
 
@@ -77,18 +79,26 @@ def run(made: Plan | None) -> None:
     if made is None:
         return
     record, plays = _record(), predicted(made)
-    found = {job: record.corrected(told) for job, told in plays.items()}
-    at = datetime.fromtimestamp(made.board.snapshot.wall, UTC)
+    wall = made.board.snapshot.wall
+    own = soonest(made.queue, wall)
+    found = {job: record.corrected(told, own.get(job, 0.0)) for job, told in plays.items()}
+    at = datetime.fromtimestamp(wall, UTC)
     _void(made, at)
     _tell(found, at)
-    _keep(found, plays, at)
+    _keep({job: told for job, told in found.items() if job not in own}, plays, at)
 
 
 def ask(snapshot: Snapshot, waiting: Waiting) -> PlannedStart | None:
-    """Return when one more job would be expected to start, None where it would not wait; nothing is stored."""
+    """Return when one more job would be expected to start, None where it would not wait; nothing is stored.
+
+    This is asked while somebody types. A long queue is not played for that: what is told is the number that waits.
+    """
+    if len(snapshot.waiting) > MOST_ASKED:
+        why = f"{len(snapshot.waiting):,} jobs wait before it. Once it is one of them, a time is worked out."
+        return PlannedStart("", None, None, None, why_none=why)
     made = plan(replace(snapshot, waiting=(*snapshot.waiting, waiting)))
     told = predicted(made).get(waiting.job)
-    return None if told is None else _record().corrected(told)
+    return None if told is None else _record().corrected(told, soonest([waiting], snapshot.wall).get(waiting.job, 0.0))
 
 
 def close() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,9 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from placement.domain.accuracy import Past, learned
 from placement.domain.jobs import State
+from placement.domain.submission import Submission
 from placement.models import Forecast, ForecastRecord, Job, Role
 from placement.services import admission, forecasting, jobs
 from tests.integration.loop_here import Here, here
@@ -64,6 +67,35 @@ def test_who_waits_is_told_when_and_it_is_kept_with_what_it_became(node: Here) -
     assert job.admitted_at is not None
     assert kept.waited_s == pytest.approx((job.admitted_at - kept.at).total_seconds())
     assert not Forecast.objects.exists(), "nothing is told to nobody"
+
+
+def test_a_job_of_a_later_time_is_told_that_time_and_teaches_nothing(node: Here) -> None:
+    busy(node, limit=60.0)
+    job = waiting(node, not_before=time.time() + 3 * 86_400.0)
+    behind = waiting(node, after=((job.pk, "any"),))
+    forecasting._last.record = learned([Past("limit", 600.0, 600.0, 600.0, 600.0, 30.0)] * 50)
+    forecasting._last.record_at = time.monotonic()
+    foretell()
+    assert job.not_before is not None
+    for one in (job, behind):
+        told = Forecast.objects.get(job=one)
+        assert told.expected_at is not None
+        assert told.expected_at >= job.not_before - timedelta(seconds=1)
+    assert not ForecastRecord.objects.filter(job__in=[job, behind]).exists()
+
+
+def test_before_a_long_queue_a_submission_is_told_how_many_wait_and_no_time(
+    node: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy(node)
+    waiting(node)
+    admission.run()
+    asked = Submission(name="x", command="true", cwd="/tmp", gpu="one", declared_vram=1 << 30)
+    planned = jobs.preview(node.user, asked).decision["planned"]
+    assert planned["in_s"] is not None
+    monkeypatch.setattr(forecasting, "MOST_ASKED", 0)
+    planned = jobs.preview(node.user, asked).decision["planned"]
+    assert (planned["in_s"], planned["why_none"][:24]) == (None, "1 jobs wait before it. O")
 
 
 def test_a_tick_foretells_by_itself(node: Here) -> None:

@@ -120,3 +120,19 @@ def test_what_counts_as_moved() -> None:
     assert not moved(None, None)
     assert not moved_far(600.0, 890.0)
     assert moved_far(600.0, 950.0)
+
+
+def test_no_record_makes_a_start_earlier_than_it_may_be() -> None:
+    record = learned([a_past(600.0, 30.0, sure="limit")] * 50)
+    assert (record.corrected(told(86_400.0, sure="limit")).in_s or 0.0) < 20_000.0
+    shown = record.corrected(told(86_400.0, sure="limit"), 86_400.0)
+    assert shown.in_s == 86_400.0
+    assert 86_400.0 <= (shown.late_s or 0.0) <= 86_400.0 + 60.0, "a time that is set is no forecast, and as sure"
+
+
+@given(in_s=st.floats(0.0, 1e6), soonest=st.floats(0.0, 1e6), ratio=st.floats(0.01, 10.0), keeps=st.booleans())
+def test_never_before_the_soonest_second(in_s: float, soonest: float, ratio: float, keeps: bool) -> None:
+    record = learned([a_past(600.0, 600.0 * ratio, sure="limit")] * 50)
+    shown = record.corrected(told(in_s, keeps=keeps, sure="limit"), soonest)
+    assert (shown.in_s or 0.0) >= min(soonest, in_s) * (1 - 1e-9)
+    assert (shown.late_s or 0.0) >= (shown.in_s or 0.0) * (1 - 1e-9)

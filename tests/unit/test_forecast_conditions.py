@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from placement.domain.conditions import After, Conditions, Quota, Tie
 from placement.domain.decision import PlannedStart
+from placement.domain.forecast import soonest
 from placement.domain.jobs import Outcome, State
 from placement.domain.plan import plan
 from placement.domain.snapshot import Running, Waiting
@@ -139,3 +140,24 @@ def test_nobody_is_foretold_before_their_time_or_before_whom_they_wait_for(
             before = 0.0 if n - 1 in at_once else found[n - 1].in_s
             assert before is not None
             assert told.in_s >= before + jobs[n - 2][1] - 1e-6
+
+
+def test_who_finds_room_at_its_time_has_waited_for_nobodys_end() -> None:
+    running = (a_running(90, GIB, GIB, elapsed=0.0, limit=300.0), a_running(91, GIB, GIB, elapsed=0.0, limit=400.0))
+    queue = (
+        a_waiting(1, GIB, conditions=Conditions(not_before=WALL + 900.0)),
+        a_tied(2, Tie(91, After.OK, State.RUNNING)),
+    )
+    found = starts(*queue, running=running, used=2 * GIB)
+    assert [found[n].waits_for for n in (1, 2)] == [(), (91,)]
+
+
+def test_the_soonest_second_is_that_of_whom_one_waits_for_too() -> None:
+    queue = (
+        a_waiting(1, GIB, conditions=Conditions(not_before=WALL + 900.0)),
+        a_tied(2, Tie(1, After.OK, State.QUEUED)),
+        a_tied(3, Tie(2, After.ANY, State.QUEUED), Tie(4, After.ANY, State.FINISHED, Outcome.COMPLETED)),
+        a_waiting(5, GIB, conditions=Conditions(not_before=WALL - 1.0)),
+        a_waiting(6, GIB),
+    )
+    assert soonest(queue, WALL) == {1: 900.0, 2: 900.0, 3: 900.0}
