@@ -149,7 +149,11 @@ class World:
                 self.policy.gate(self)
                 dirty |= self.policy.polls and any(map(self._unsure, self.runs))
         if dirty and self.queue and self._gate == math.inf:
-            self._gate = math.floor(self.t + EPS) + 1.0
+            self._gate = self._answers_at()
+
+    def _answers_at(self) -> float:
+        """Return when the gate is asked about what happens now: at the next whole second."""
+        return math.floor(self.t + EPS) + 1.0
 
     def _unsure(self, run: Run) -> bool:
         return run.rising or self.t < run.start + self.policy.grace

@@ -4,7 +4,10 @@
 jobs: bursts and long pauses, lengths over three powers of ten (cut at six hours), 31 kinds of run, one in twelve runs
 10 to 33 % above its kind's level, declarations in steps of 4 GiB of which one in seven is too low. ``synthetic-shares``
 is like 2,000 of Alibaba's pods that share a GPU: one kind makes 40 % of them, a declared share is exactly what is used.
-Both load the memory they were made for (4 x 24,576 and 4 x 16,384 MiB) to 95 % at stretch 1.
+``synthetic-carma`` is
+like the 60 training tasks with Philly's gaps that CARMA was measured with on 4 x 40,960 MiB, but none is shorter than ten
+minutes, so that it can be played sixty times as fast. All load the memory they were made for (the others 4 x 24,576 and
+4 x 16,384 MiB) to 95 % at stretch 1.
 """
 
 from __future__ import annotations
@@ -43,6 +46,9 @@ class Recipe:
     spread: float  # sigma of the log of lengths within one kind
     kinds: Callable[[random.Random], Sequence[Kind]]
     run: Callable[[random.Random, Kind], tuple[float, float, int]]  # peak, declared, devices
+    shortest: float = SHORTEST
+    longest: float = LONGEST
+    load: float = 60.0  # seconds until a run has loaded, at most
 
 
 def _training(rng: random.Random) -> list[Kind]:
@@ -85,6 +91,28 @@ def _shared(rng: random.Random, kind: Kind) -> tuple[float, float, int]:
     return kind.level, kind.level, 1
 
 
+def _tasks(rng: random.Random) -> list[Kind]:
+    kinds = []
+    for place in range(20):
+        family, size = FAMILIES[place % len(FAMILIES)], 2 ** (4 + place // len(FAMILIES))
+        level = min(30000.0, max(2500.0, 9000 * math.exp(0.6 * rng.gauss(0, 1))))
+        length = math.log(1500) + 0.5 * rng.gauss(0, 1)
+        kinds.append(Kind(f"{family}:b{size}", round(level), round(rng.uniform(0.36, 0.97), 3), length, 16.0, 1))
+    return kinds
+
+
+def _task(rng: random.Random, kind: Kind) -> tuple[float, float, int]:
+    peak = kind.level * (1 + 0.01 * rng.gauss(0, 1))
+    said = rng.random()
+    if said < 0.1:
+        declared = 0.0
+    elif said < 0.2 and peak < 16000:
+        declared = 1024.0 * max(1, math.floor(peak * rng.uniform(0.6, 0.9) / 1024))
+    else:
+        declared = min(36864.0, 4096.0 * math.ceil(peak * rng.uniform(1.0, 1.3) / 4096))
+    return round(peak), declared, 1
+
+
 def _drawn(recipe: Recipe, seed: int) -> list[Submission]:
     rng = random.Random(f"trace:{recipe.jobs}:{seed}")
     kinds = recipe.kinds(rng)
@@ -95,9 +123,9 @@ def _drawn(recipe: Recipe, seed: int) -> list[Submission]:
         if rng.random() >= recipe.again:
             kind = rng.choices(kinds, weights)[0]
         length = math.exp(kind.length + recipe.spread * rng.gauss(0, 1))
-        duration = float(round(min(LONGEST, max(SHORTEST, length))))
+        duration = float(round(min(recipe.longest, max(recipe.shortest, length))))
         peak, declared, devices = recipe.run(rng, kind)
-        load, spike = round(min(60.0, 0.3 * duration)), rng.choice((0.0, 0.3, 0.6, 0.9))
+        load, spike = round(min(recipe.load, 0.3 * duration)), rng.choice((0.0, 0.3, 0.6, 0.9))
         rows.append(
             Submission(place, at, duration, devices, kind.key, peak, kind.ram, declared, kind.util, load, 0.92, spike)
         )
@@ -111,6 +139,19 @@ def _drawn(recipe: Recipe, seed: int) -> list[Submission]:
 TRAINING = Recipe(1000, 4 * 24576.0, ((0.5, 30), (0.33, 500), (0.17, 3300)), 0.02, 2.1, _training, _trained)
 SHARING = Recipe(2000, 4 * 16384.0, ((0.75, 140), (0.25, 930)), 0.25, 1.9, _sharing, _shared)
 
+TASKS = Recipe(
+    60,
+    4 * 40960.0,
+    ((0.5, 30), (0.33, 300), (0.17, 1000)),
+    0.1,
+    0.5,
+    _tasks,
+    _task,
+    shortest=600,
+    longest=5400,
+    load=120,
+)
+
 
 def training(seed: int) -> list[Submission]:
     """Return a trace like Philly's."""
@@ -122,4 +163,13 @@ def sharing(seed: int) -> list[Submission]:
     return _drawn(SHARING, seed)
 
 
-KINDS: dict[str, Callable[[int], list[Submission]]] = {"synthetic": training, "synthetic-shares": sharing}
+def tasks(seed: int) -> list[Submission]:
+    """Return a trace like CARMA's."""
+    return _drawn(TASKS, seed)
+
+
+KINDS: dict[str, Callable[[int], list[Submission]]] = {
+    "synthetic": training,
+    "synthetic-shares": sharing,
+    "synthetic-carma": tasks,
+}

@@ -67,7 +67,10 @@ def test_a_generated_trace_has_the_statistic_of_the_published_one(
     assert mean(kind, what) == pytest.approx(published, rel=rel)
 
 
-@pytest.mark.parametrize("kind, memory", [("synthetic", 4 * 24576), ("synthetic-shares", 4 * 16384)])
+@pytest.mark.parametrize(
+    "kind, memory",
+    [("synthetic", 4 * 24576), ("synthetic-shares", 4 * 16384), ("synthetic-carma", 4 * 40960)],
+)
 def test_a_generated_trace_loads_the_memory_it_was_made_for_to_95_per_cent(kind: str, memory: float) -> None:
     rows = synthetic.KINDS[kind](3)
     asked = sum(row.devices * row.peak * row.duration for row in rows)
@@ -84,3 +87,14 @@ def test_about_one_run_in_twelve_is_well_above_the_level_of_its_kind() -> None:
     usual = {key: st.median(r.peak for r in of_one if r.key == key) for key in {row.key for row in of_one}}
 
     assert sum(row.peak > 1.1 * usual[row.key] for row in of_one) / len(of_one) == pytest.approx(0.08, abs=0.025)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_carmas_like_has_sixty_tasks_none_too_short_to_be_judged_at_sixty_times_the_speed(seed: int) -> None:
+    rows = synthetic.tasks(seed)
+
+    assert len(rows) == 60
+    assert all(600 <= row.duration <= 5400 and row.load <= 120 for row in rows)
+    assert all(row.peak <= row.declared or not row.declared for row in rows if row.peak >= 16000)
+    assert any(0 < row.declared < row.peak for row in rows)
+    assert variation(gaps(rows)) > 1.2  # bursts and pauses

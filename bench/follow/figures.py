@@ -1,0 +1,86 @@
+"""What came of a followed trace, whoever followed it: one row a job, and the figures of all. Times in seconds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A row of the trace: when it came, began for the first time and ended; None: it never did."""
+
+    row: int
+    arrival: float
+    began: float | None
+    ended: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """All rows of one following. ``kills`` counts by word (oom, cap, watchdog), ``twice`` commands that ran again.
+
+    ``start`` is the median from a grant to the first byte held, ``reaction`` from an event to the grant it allowed.
+    """
+
+    name: str
+    rows: Sequence[Done]
+    kills: dict[str, int]
+    start: float = 0.0
+    reaction: float = 0.0
+    twice: Sequence[int] = ()
+    swapped: int = 0
+    notes: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> list[int]:
+        """Return the rows that never ended well."""
+        return [done.row for done in self.rows if done.ended is None]
+
+    def figures(self) -> dict[str, float]:
+        """Return what is compared."""
+        ended = [(done, done.ended) for done in self.rows if done.ended is not None]
+        waits = [done.began - done.arrival for done in self.rows if done.began is not None]
+        return {
+            "makespan s": max((at for _, at in ended), default=0.0) - min(done.arrival for done in self.rows),
+            "mean JCT s": statistics.fmean(at - done.arrival for done, at in ended) if ended else 0.0,
+            "mean wait s": statistics.fmean(waits) if waits else 0.0,
+            "longest wait s": max(waits, default=0.0),
+            "starts out of order": float(out_of_order(self.rows)),
+            "OOM kills": float(self.kills.get("oom", 0)),
+            "cap kills": float(self.kills.get("cap", 0)),
+            "watchdog kills": float(self.kills.get("watchdog", 0)),
+        }
+
+
+def out_of_order(rows: Sequence[Done]) -> int:
+    """Return how many rows began while one that had come before them still waited for its first start."""
+    came = sorted(rows, key=lambda done: (done.arrival, done.row))
+    overtook = 0
+    latest = float("-inf")  # first start of any that came before
+    for done in came:
+        began = float("inf") if done.began is None else done.began
+        overtook += began < latest - 1e-3
+        latest = max(latest, began)
+    return overtook
+
+
+def ratio(one: float, other: float) -> float | None:
+    """Return ``one`` as a multiple of ``other``, None where that says nothing."""
+    return one / other if other else None
+
+
+def table(courses: Sequence[Course], against: Course) -> str:
+    """Return the figures of all side by side, each with its multiple of those of ``against``."""
+    lines = ["| | " + " | ".join(course.name for course in courses) + " |", "|---" * (len(courses) + 1) + "|"]
+    base = against.figures()
+    all_figures = [course.figures() for course in courses]
+    for name in base:
+        cells = []
+        for course, figures in zip(courses, all_figures, strict=True):
+            times = ratio(figures[name], base[name])
+            told = f"{figures[name]:.1f}" if name.endswith(" s") else f"{figures[name]:.0f}"
+            cells.append(told if course is against or times is None else f"{told} ({times:.3f} x)")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
