@@ -159,7 +159,7 @@ def pressure(board: Board, node: Node) -> Check:
 def company(board: Board, demand: Demand, place: Place) -> Iterator[Check]:
     """Yield whether somebody needs, or has, the machine or the device alone."""
     there, wanted = board.on_node(place.node.name), demand.request.exclusive
-    alone = [r.job for r in there if r.exclusive is Exclusive.MACHINE]
+    alone = [r.job for r in board.alone_on(place.node.name)]
     name = place.node.name
     if alone:
         yield _with(Code.EXCLUSIVE_JOB, f"{text.jobs(alone)} has {name} alone.", alone)
@@ -234,7 +234,7 @@ def first_run_room(board: Board, part: Part) -> Check:
         words = f"{text.pool_name(part.pool, board.many)} is still getting memory back from a run that ended."
         words += " A first run is charged all that is left, so it waits until that is known."
         return Check(Code.COLD_START_ROOM, False, words, {"left": left, "wanted": wanted}, part.pool.pool)
-    words = text.first_run(part.pool, left, wanted, share, board.many)
+    words = text.first_run(part.pool, left, wanted, share, board.many, beside=part.beside)
     figures = {"left": left, "wanted": wanted, "share": share, "declared": part.pool.declared}
     short = max(0, wanted - (left or 0))
     return Check(Code.COLD_START_ROOM, short == 0, words, figures, part.pool.pool, short)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from calibration.domain.charge import cap
 from calibration.domain.estimate import Basis
 from calibration.domain.resources import gib
-from placement.domain import checks, prerequisites, text
+from placement.domain import answers, checks, prerequisites, text
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
 from placement.domain.places import Board, Demand, Part, Place, in_force, waiting_demand
+from placement.domain.requests import Gpu
 from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
 
 Aside = Callable[[Place, tuple[Part, ...]], Check | None]
@@ -82,36 +83,17 @@ def look(board: Board, demand: Demand, place: Place) -> Look:
 
 
 def _questions(board: Board, demand: Demand, place: Place, parts: tuple[Part, ...]) -> tuple[Check, ...]:
-    memo = board.memo[place.node.name]
-    key = ("company", place.order, demand.request.exclusive)
-    if key not in memo:
-        memo[key] = tuple(checks.company(board, demand, place))
-    company = memo[key]
-    by_pool = [_of_pool(board, place, part) for part in parts]
+    by_pool = [answers.pool(board, place, part) for part in parts]
     return (
-        checks.ever(board, demand, place),
+        answers.ever(board, demand, place),
         *checks.standing_of(board, place),
         *(reading for reading, _, _, _ in by_pool),
         checks.pressure_of(board, place.node),
-        *company,
+        *answers.company(board, demand, place),
         *(first for _, first, _, _ in by_pool if first is not None),
         *(booked for _, _, booked, _ in by_pool if booked is not None),
         *(measured for _, _, _, measured in by_pool if measured is not None),
     )
-
-
-def _of_pool(board: Board, place: Place, part: Part) -> tuple[Check, Check | None, Check | None, Check | None]:
-    """Return what is asked of one pool: its reading, room for a first run, the booked and the measured room."""
-    memo = board.memo[place.node.name]
-    key = ("pool", part.pool.pool, part.need, part.margin, part.cold)
-    if key not in memo:
-        device = None if part.pool is place.node.ram else place.device
-        read = checks.reading_of(board, part.pool, device)
-        first = checks.first_run_room(board, part) if part.cold and device is not None else None
-        room = checks.measured(board, part) if read.ok else None
-        memo[key] = read, first, checks.booked(board, part), room
-    found: tuple[Check, Check | None, Check | None, Check | None] = memo[key]
-    return found
 
 
 def barred(board: Board, waiting: Waiting) -> bool:
@@ -184,9 +166,10 @@ def nearness(candidate: Candidate) -> tuple[bool, int, int, int]:
     A place that could never serve is never near.
     """
     against = candidate.objections
+    if not against:
+        return False, 0, -len(Code), 0
     kinds = {c.code for c in against}
-    first = min((c.code.rank for c in against), default=len(Code))
-    short = max((c.shortfall for c in against), default=0)
+    first, short = min(c.code.rank for c in against), max(c.shortfall for c in against)
     return Code.INFEASIBLE in kinds, len(kinds), -first, short
 
 
@@ -222,29 +205,33 @@ def _headline(board: Board, first: Check, looks: list[Look], leading: Candidate)
         return text.measured(part.need, part.pool, part.ledger.room(part.margin), board.many, most=True)
     if first.code is Code.COLD_START_ROOM:
         share = board.knobs.cold_start_share
-        return text.first_run(part.pool, part.need, part.least, share, board.many, most=True)
+        return text.first_run(part.pool, part.need, part.least, share, board.many, most=True, beside=part.beside)
     return first.sentence
 
 
 def _start(waiting: Waiting, whole: tuple[Check, ...], best: Look, looks: list[Look]) -> Decision:
-    parts = best.parts
-    grant = Grant(
-        node=best.place.node.name,
-        device=best.place.uuid,
-        charges={p.pool.pool: p.need or 0 for p in parts},
-        caps={p.pool.pool: _cap(p) for p in parts},
-        margins={p.pool.pool: p.margin for p in parts},
-        basis=min(p.basis for p in parts).word,
-    )
-    part = parts[0]
+    grant = granted(best.place, best.parts)
+    part = best.parts[0]
     left = part.ledger.left(part.margin)
-    if part.cold and best.place.device is not None:
+    if part.all:
         headline = f"Starts on {best.place.label} as a first run: takes the {gib(part.need)} that are left."
     else:
         headline = f"Starts on {best.place.label}: needs {gib(part.need, left)}, room is {gib(left, part.need)}."
     others = sorted((o for o in looks if o is not best), key=_near)
     ordered = (best.candidate, *(o.candidate for o in others))
     return Decision(waiting.job, Verdict.START, headline, None, whole, ordered, grant)
+
+
+def granted(place: Place, parts: Sequence[Part]) -> Grant:
+    """Return what a start at the place is given."""
+    return Grant(
+        node=place.node.name,
+        device=place.uuid,
+        charges={p.pool.pool: p.need or 0 for p in parts},
+        caps={p.pool.pool: _cap(p) for p in parts},
+        margins={p.pool.pool: p.margin for p in parts},
+        basis=min(p.basis for p in parts).word,
+    )
 
 
 def _cap(part: Part) -> int:
@@ -256,8 +243,8 @@ def _cap(part: Part) -> int:
 
 def started(board: Board, waiting: Waiting, grant: Grant) -> Running:
     """Return the job as it stands the moment it is admitted: whole charge held, and nothing of it in the readings."""
-    demand = waiting_demand(waiting)
-    cold = demand.vram is not None and demand.vram.need is None
+    vram = None if waiting.request.gpu is Gpu.NONE else waiting.estimate.pools.get("vram")
+    cold = waiting.request.gpu is not Gpu.NONE and (vram is None or vram.need is None)
     charges = {pool: Charge(n, n, 0, n) for pool, n in grant.charges.items()}
     return Running(
         job=waiting.job,

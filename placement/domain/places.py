@@ -55,7 +55,9 @@ class Place:
 class Part:
     """One pool at one place. ``need`` None where it hangs on a room that nobody can tell.
 
-    ``least`` is what has to be there for the job at all, ``at_most`` what the pool gives when it is alone.
+    ``least`` is what has to be there for the job at all, ``at_most`` what the pool gives when it is alone. ``all``:
+    takes what is left of its device, of which it is not known how much it needs; ``beside`` is its RAM in the same
+    pool, which is part of ``least``.
     """
 
     ledger: reservations.Ledger
@@ -65,6 +67,8 @@ class Part:
     basis: Basis
     cold: bool
     at_most: int | None
+    all: bool = False
+    beside: int = 0
 
     @property
     def pool(self) -> Pool:
@@ -111,7 +115,8 @@ def gives(part: Part) -> int | None:
 class Board:
     """The snapshot with what this cycle has started so far.
 
-    ``memo`` keeps answers per node until a job starts there, ``fixed`` those that no start changes.
+    ``memo`` keeps answers per node until a job starts there, each ledger its own until it changes, ``fixed`` those
+    that no start changes.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -127,6 +132,7 @@ class Board:
         self._held: dict[str, dict[str, list[reservations.Holder]]] = {}
         self._ledgers: defaultdict[str, dict[str, reservations.Ledger]] = defaultdict(dict)
         self._on_node: defaultdict[str, list[Running]] = defaultdict(list)
+        self._alone: defaultdict[str, list[Running]] = defaultdict(list)
         self._on_device: defaultdict[tuple[str, str], list[Running]] = defaultdict(list)
         for r in snapshot.running:
             self._stands(r)
@@ -147,6 +153,8 @@ class Board:
 
     def _stands(self, r: Running) -> None:
         self._on_node[r.node].append(r)
+        if r.exclusive is Exclusive.MACHINE:
+            self._alone[r.node].append(r)
         if r.device is not None:
             self._on_device[r.node, r.device].append(r)
 
@@ -164,6 +172,10 @@ class Board:
     def on_node(self, node: str) -> list[Running]:
         """Return the jobs of a node, those started in this cycle included."""
         return self._on_node[node]
+
+    def alone_on(self, node: str) -> list[Running]:
+        """Return the jobs that have the node alone."""
+        return self._alone[node]
 
     def on_place(self, place: Place) -> list[Running]:
         """Return the jobs on the place's device; on its node where the place has no device."""
@@ -202,35 +214,41 @@ class Board:
 
     def parts(self, demand: Demand, place: Place) -> tuple[Part, ...]:
         """Return what the job would need of each pool there, the device's first, a shared pool once."""
-        memo = self.memo[place.node.name]
-        key = (demand.ram, demand.vram, demand.request.exclusive, place.order)
-        if key not in memo:
-            memo[key] = self._parts(demand, place)
-        found: tuple[Part, ...] = memo[key]
-        return found
-
-    def _parts(self, demand: Demand, place: Place) -> tuple[Part, ...]:
         node, device, vram = place.node, place.device, demand.vram
-        ram = self._ram_part(demand.ram, node, 0 if device is None else 1)
         if device is None or vram is None:
-            return (ram,)
+            return (self._ram_part(demand.ram, node, 0),)
+        ram = self._ram_part(demand.ram, node, 1)
         if device.pool.pool != node.ram.pool:
             return (self._device_part(vram, device, demand.request.exclusive), ram)
-        if vram.need is None:  # unified memory, nothing known: all that is left of the one pool
-            return (self._device_part(vram, device, demand.request.exclusive),)
+        return (self._one_pool(vram, device, ram),)
+
+    def _one_pool(self, vram: Ask, device: Device, ram: Part) -> Part:
+        """Return the part of unified memory, which is RAM and the device's at once."""
+        ledger, most = ram.ledger, at_most(ram.ledger, max(ram.margin, vram.margin))
+        if vram.need is None:  # all that is left, but there has to be enough for both
+            for_device = _share(max(0, device.pool.declared - ram.least), self.knobs.cold_start_share)
+            least = ram.least + max(for_device, vram.at_least)
+            left = ledger.left(0)
+            need = None if left is None else max(0, left)
+            return Part(ledger, need, least, 0, vram.basis, True, most, all=True, beside=ram.least)
         both = None if ram.need is None else ram.need + vram.need
-        margin = max(ram.margin, vram.margin)
-        most = at_most(ram.ledger, margin)
-        basis = min(ram.basis, vram.basis)
-        return (Part(ram.ledger, both, ram.least + vram.need, margin, basis, ram.cold, most),)
+        margin, basis = max(ram.margin, vram.margin), min(ram.basis, vram.basis)
+        return Part(ledger, both, ram.least + vram.need, margin, basis, ram.cold, most)
 
     def _device_part(self, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
         ledger = self.ledger(device.pool, device.measurable)
+        key = "device", ask.need, ask.margin, ask.basis.value, ask.at_least, exclusive is Exclusive.NO
+        found: Part | None = ledger.answers.get(key)
+        if found is None:
+            found = ledger.answers[key] = self._of_device(ledger, ask, device, exclusive)
+        return found
+
+    def _of_device(self, ledger: reservations.Ledger, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
         most = at_most(ledger, ask.margin)
         if ask.need is None:
             left = ledger.left(0)
             least = max(first_run_least(device, self.knobs), ask.at_least)
-            return Part(ledger, None if left is None else max(0, left), least, 0, ask.basis, True, most)
+            return Part(ledger, None if left is None else max(0, left), least, 0, ask.basis, True, most, all=True)
         need = ask.need
         whole = min(device.pool.declared, device.pool.total or 0)
         if exclusive is not Exclusive.NO and most is not None and most < need <= whole:
@@ -239,6 +257,13 @@ class Board:
 
     def _ram_part(self, ask: Ask, node: Node, devices: int) -> Part:
         ledger = self.ledger(node.ram)
+        key = "ram", ask.need, ask.margin, ask.basis.value, ask.at_least, devices
+        found: Part | None = ledger.answers.get(key)
+        if found is None:
+            found = ledger.answers[key] = self._of_ram(ledger, ask, node, devices)
+        return found
+
+    def _of_ram(self, ledger: reservations.Ledger, ask: Ask, node: Node, devices: int) -> Part:
         most = at_most(ledger, ask.margin)
         if ask.need is not None:
             return Part(ledger, ask.need, ask.need, ask.margin, ask.basis, False, most)

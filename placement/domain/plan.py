@@ -1,24 +1,28 @@
-"""Who starts where: a pure function of the snapshot. Verdicts are quick; why somebody waits is told on request."""
+"""Who starts where: a pure function of the snapshot. Verdicts are quick; why they are so is told on request."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
 
 from placement.domain.bars import Bar, Guard, asking, rank
-from placement.domain.decision import Check, Code, Decision
+from placement.domain.decision import Check, Code, Decision, Grant
 from placement.domain.gate import Aside, barred, decide_on, started
 from placement.domain.places import Board, Part, Place, waiting_demand
+from placement.domain.prerequisites import beyond
 from placement.domain.prospects import Prospects
 from placement.domain.rooms import Fit, Rooms
 from placement.domain.snapshot import Snapshot, Waiting
+from placement.domain.starts import Start, explained, grant_at
 
 
 def plan(snapshot: Snapshot) -> Plan:
     """Return who starts, asked in queue order; a start is charged before the next job is asked."""
     cycle = Cycle(snapshot)
     queue = ordered(snapshot)
-    found = [cycle.consider(waiting) for waiting in queue]
-    return Plan(cycle, queue, tuple(start for start in found if start is not None))
+    for waiting in queue:
+        cycle.consider(waiting)
+    return Plan(cycle, queue)
 
 
 def ordered(snapshot: Snapshot) -> tuple[Waiting, ...]:
@@ -46,12 +50,17 @@ class Plan:
     ``board`` is the machine as it stands after the starts; whoever waits is explained against it.
     """
 
-    def __init__(self, cycle: Cycle, queue: tuple[Waiting, ...], starts: tuple[Decision, ...]) -> None:
+    def __init__(self, cycle: Cycle, queue: tuple[Waiting, ...]) -> None:
         self.queue = queue
-        self.starts = starts
+        self.grants: Mapping[int, Grant] = {start.waiting.job: start.grant for start in cycle.starts}
         self._cycle = cycle
         self._jobs = {waiting.job: waiting for waiting in queue}
-        self._said = {decision.job: decision for decision in starts}
+        self._said: dict[int, Decision] = {}
+
+    @cached_property
+    def starts(self) -> tuple[Decision, ...]:
+        """Return the decisions of those that start, in queue order, each with the figures of its turn."""
+        return tuple(explained(self._cycle.snapshot, self._cycle.starts))
 
     @property
     def board(self) -> Board:
@@ -69,8 +78,7 @@ class Plan:
 
     def waits(self) -> Iterator[Waiting]:
         """Yield the jobs that were asked and do not start, in queue order."""
-        found = {decision.job for decision in self.starts}
-        return (waiting for waiting in self.queue if waiting.job not in found)
+        return (waiting for waiting in self.queue if waiting.job not in self.grants)
 
     def sign(self, waiting: Waiting) -> Hashable:
         """Return the kind of reason for which a job waits, without its figures: cheap, and equal while it stands."""
@@ -85,6 +93,8 @@ class Plan:
 
     def explain(self, job: int) -> Decision:
         """Return the full decision about a job of the queue."""
+        if job in self.grants and job not in self._said:
+            self._said.update((decision.job, decision) for decision in self.starts)
         if job not in self._said:
             self._said[job] = self._cycle.refused(self._jobs[job])
         return self._said[job]
@@ -102,6 +112,7 @@ class Cycle:
         self.board = Board(snapshot)
         self.bar: Bar | None = None
         self.aside: set[int] = set()
+        self.starts: list[Start] = []
         self._rooms = Rooms(self.board)
         self._prospects = Prospects(self.board, self._rooms)
         self._guard: Guard | None = None
@@ -109,27 +120,26 @@ class Cycle:
         self._first_waiting: int | None = None  # under strict order nobody passes it
         self._answers: dict[Hashable, Decision] = {}
 
-    def consider(self, waiting: Waiting) -> Decision | None:
-        """Return the job's start, charged, None where it waits; then it may be the one that gets the plan."""
+    def consider(self, waiting: Waiting) -> None:
+        """Start the job and charge it, or let it wait; then it may be the one that gets the plan."""
         fitting = self._rooms.fitting(waiting)
         if not fitting:
             if self.bar is None and not barred(self.board, waiting):
                 self._lead(waiting)
-            return None
+            return
         if barred(self.board, waiting):
-            return None
-        if not self._passes(waiting, fitting):
+            return
+        passing = self._passing(waiting, fitting)
+        if not passing:
             self.aside.add(waiting.job)
-            return None
-        decision = decide_on(self.board, waiting, self._aside(waiting))
-        if decision.grant is None and waiting.conditions is not None:
-            return None  # a first run that would take more than its owner's quota leaves
-        if decision.grant is None:
-            raise AssertionError(f"#{waiting.job} has room by the quick verdict, but: {decision.headline}")
-        run = started(self.board, waiting, decision.grant)
+            return
+        grant = grant_at(self.board, waiting, passing)
+        if beyond(waiting, self.board.holdings, grant) is not None:
+            return  # a first run that would take more than its owner's quota leaves
+        run = started(self.board, waiting, grant)
         self.board.admit(run)
         self._rooms.joined(run)
-        return decision
+        self.starts.append(Start(waiting, grant, run, self.bar))
 
     def world(self) -> Hashable:
         """Return which places are open and which jobs run; equal while reasons differ in figures alone."""
@@ -141,16 +151,16 @@ class Cycle:
         if waiting.conditions is not None:
             return self.ask(waiting).grant is not None
         fitting = self._rooms.fitting(waiting)
-        return bool(fitting) and not barred(self.board, waiting) and self._passes(waiting, fitting)
+        return bool(fitting) and not barred(self.board, waiting) and bool(self._passing(waiting, fitting))
 
-    def _passes(self, waiting: Waiting, fitting: list[Fit]) -> bool:
-        """Return whether it delays nobody older in one of the places where it has room."""
+    def _passing(self, waiting: Waiting, fitting: list[Fit]) -> list[Fit]:
+        """Return those of the places with room where it delays nobody older."""
         if self._strict and self._first_waiting is not None:
-            return False
+            return []
         guard = self._guard
         if guard is None:
-            return True
-        return any(not guard.delays(waiting, spot.place, needs, cold).harms for spot, needs, cold in fitting)
+            return fitting
+        return [fit for fit in fitting if not guard.delays(waiting, fit[0].place, *fit[1:]).harms]
 
     def _lead(self, waiting: Waiting) -> None:
         """Give the first job that fits nowhere its plan; one that could never start leads nobody."""

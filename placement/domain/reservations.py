@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from placement.domain.knobs import MIB, Knobs
 from placement.domain.snapshot import Charge, Device, Pool, Running, Snapshot
@@ -92,6 +93,11 @@ class Ledger:
     holders: tuple[Holder, ...]
     knobs: Knobs
     measurable: bool = True
+
+    @cached_property
+    def answers(self) -> dict[Any, Any]:
+        """Return what others have worked out about the pool as it stands; a pool with one more holder starts anew."""
+        return {}
 
     @cached_property
     def growth(self) -> int:

@@ -137,6 +137,7 @@ class Rooms:
         self.board = board
         self.sides: dict[str, Side] = {}
         self.spots: dict[tuple[str, int, str], Spot] = {}
+        self._of_device: dict[tuple[str, str | None], Spot] = {}
         self._kinds: dict[Request, Kind] = {}
         # By identity first, as equal requests and estimates are mostly the same object; the object is kept with
         # its answer, so that its id cannot become another's.
@@ -167,7 +168,8 @@ class Rooms:
             node = place.node
             if node.name not in self.sides:
                 self.sides[node.name] = Side(self.board, node)
-            self.spots[place.order] = Spot(self.board, place, self.sides[node.name])
+            made = self.spots[place.order] = Spot(self.board, place, self.sides[node.name])
+            self._of_device[node.name, place.uuid] = made
         return self.spots[place.order]
 
     def joined(self, r: Running) -> None:
@@ -177,12 +179,13 @@ class Rooms:
             return
         side.joined(r)
         side.ram.refresh(self.board.ledger(side.node.ram))
-        for spot in self.spots.values():
+        spot = self._of_device.get((r.node, r.device))
+        if spot is None or spot.place.device is None:
+            return
+        spot.joined(r)
+        if spot.device is not None:
             device = spot.place.device
-            if device is not None and spot.side is side and device.uuid == r.device:
-                spot.joined(r)
-                if spot.device is not None:
-                    spot.device.refresh(self.board.ledger(device.pool, device.measurable))
+            spot.device.refresh(self.board.ledger(device.pool, device.measurable))
 
     def open(self) -> tuple[tuple[str, int, str], ...]:
         """Return the places, of those that were asked about, which neither people nor their health keep shut."""
@@ -234,7 +237,9 @@ _NO = Exclusive.NO
 
 def _has_room(part: Part) -> bool:
     left = part.ledger.left(part.margin)
-    return part.need is not None and left is not None and part.need <= left
+    if part.need is None or left is None or part.need > left:
+        return False
+    return not part.all or (part.need >= part.least and not part.pool.draining)
 
 
 def _ask(estimate: Estimate) -> Ask:

@@ -176,7 +176,7 @@ class Stage:
             ram_need=wanted[1] if len(pools) > 1 else 0,
             alone=demand.request.exclusive is Exclusive.DEVICE or only,
             whole=demand.request.exclusive is Exclusive.MACHINE,
-            cold=parts[0].cold and place.device is not None,
+            cold=parts[0].all,
         )
 
     def _standing(self, place: Place) -> tuple[str, float]:

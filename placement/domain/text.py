@@ -36,7 +36,8 @@ def names(words: Sequence[str]) -> str:
 
 def jobs(ids: Iterable[int]) -> str:
     """Return job numbers as ``#38 and #39``."""
-    return names([f"#{i}" for i in ids])
+    known = list(ids)
+    return names([f"#{i}" for i in known[:NAMED]] + [""] * (len(known) - NAMED))  # the rest is only counted
 
 
 def pool_name(pool: Pool, many: bool) -> str:
@@ -111,12 +112,15 @@ def hold(what: str, hold: Hold, wall: float) -> str:
     return f"{what} has been held by {hold.who} for {seconds(max(0.0, wall - hold.since))}, {end}{why}."
 
 
-def first_run(pool: Pool, left: int | None, wanted: int, share: float, many: bool, most: bool = False) -> str:
-    """Return what a first run asks of a device and what the device has left."""
+def first_run(
+    pool: Pool, left: int | None, wanted: int, share: float, many: bool, most: bool = False, beside: int = 0
+) -> str:
+    """Return what a first run asks of a device and what is left; ``beside`` is its RAM where both are one memory."""
     have = max(0, left or 0)
     asked, room = less(wanted, have)
     where = f"most is {room} {on(pool, many)}" if most else f"{on(pool, many)} {room} is left"
-    sentence = f"First run: takes what one device has left, at least {share:.0%} of it ({asked}); {where}"
+    least = f"{gib(beside)} of RAM and {share:.0%} of the rest" if beside else f"{share:.0%} of it"
+    sentence = f"First run: takes what one device has left, at least {least} ({asked}); {where}"
     if have >= wanted:
         return f"{sentence}."
     who = outsiders(pool)

@@ -24,5 +24,4 @@ def judged(plan: Plan, job: int) -> Decision:
 
 def predicted(plan: Plan) -> Mapping[int, PlannedStart]:
     """Return when each job that still waits is expected to start, by job."""
-    started = {decision.job for decision in plan.starts}
-    return forecast(plan.board, [waiting for waiting in plan.queue if waiting.job not in started], plan.bar)
+    return forecast(plan.board, list(plan.waits()), plan.bar)

@@ -67,10 +67,8 @@ def run_if_due(made: Plan | None) -> bool:
 def _who(made: Plan | None) -> tuple[frozenset[int], frozenset[int]]:
     if made is None:
         return frozenset(), frozenset()
-    started = {decision.job for decision in made.starts}
-    snapshot = made.board.snapshot
-    waiting = frozenset(w.job for w in made.queue if w.job not in started)
-    return waiting, frozenset(r.job for r in snapshot.running) | started
+    waiting = frozenset(w.job for w in made.waits())
+    return waiting, frozenset(r.job for r in made.board.snapshot.running) | frozenset(made.grants)
 
 
 def run(made: Plan | None) -> None:
