@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from calibration import services as instrument
 from calibration.domain.samples import Attribution, PoolSample, PoolState, Reading
-from placement.models import Job, Role
-from placement.views import shared
+from placement.models import Forecast, Job, Role
+from placement.selectors import kept
 from tests.integration.databases import together
-from tests.integration.rows import GIB, a_job, a_machine, a_user
+from tests.integration.rows import GIB, a_forecast, a_job, a_machine, a_user
 
+FRAGMENTS = ("/fragments/queue?v=x", "/fragments/pools?v=x", "/api/v1/queue")
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -39,7 +41,7 @@ def test_two_posts_of_one_form_at_the_same_moment_make_one_job_and_both_lead_to_
 
 
 def test_thirty_open_pages_beside_a_loop_that_writes_meet_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "FRESH_FOR", 0.0)  # every poll reads
+    monkeypatch.setattr(kept, "POLLED", 0.0)  # every poll reads what is committed
     a_machine()
     user = a_user("ann", Role.ADMIN)
     job = a_job(user)
@@ -52,6 +54,9 @@ def test_thirty_open_pages_beside_a_loop_that_writes_meet_no_error(monkeypatch: 
             reading = Reading("atlas", "boot", time.monotonic(), time.time(), {"ram": ram}, {})
             empty = Attribution({}, {}, {}, {}, {}, {})
             instrument.store_reading(reading, empty, {"ram": ram.free}, (), {}, time.monotonic())
+            Job.objects.filter(pk=job.pk).update(decided_at=timezone.now(), state=("queued", "running")[written % 2])
+            Forecast.objects.filter(job=job).delete()
+            a_forecast(job)
             written += 1
         return written
 
@@ -60,7 +65,7 @@ def test_thirty_open_pages_beside_a_loop_that_writes_meet_no_error(monkeypatch: 
         client.force_login(user)
         try:
             while time.monotonic() < until_at:
-                for path in ("/fragments/queue?v=x", "/fragments/pools?v=x", f"/jobs/{job.pk}/fragment?v=x"):
+                for path in (*FRAGMENTS, f"/jobs/{job.pk}/fragment?v=x"):
                     statuses.add(client.get(path, headers={"HX-Request": "true"}).status_code)
                     polls += 1
         finally:
