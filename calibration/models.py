@@ -102,6 +102,7 @@ class Sediment(models.Model):
     next_charge = models.JSONField(default=dict)
     lower_bound_note = models.CharField(max_length=300, blank=True)
     preallocated = models.BooleanField(default=False)
+    by_kernel = models.BooleanField(null=True)  # None: no, as in all rows of before; a column is added at once
     at = models.DateTimeField()
     atypical = models.BooleanField(default=False)
     forgotten = models.BooleanField(default=False)

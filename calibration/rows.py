@@ -11,6 +11,7 @@ from calibration.domain.sediment import Key, Row
 from calibration.models import OpenWindow, Pin, Sediment, StoreVersion, params_digest
 
 NEWEST = 400  # rows read per key and per script; far more than the window of the quantile
+_LOOKED_AT = 50  # rows among which a figure is compared
 _LIMIT = 8192  # rows kept, about 2 KB each
 
 _kept: dict[tuple[int, str, bool], Row] = {}
@@ -38,6 +39,28 @@ def rows_for(key: Key) -> list[Row]:
 def of_key(workload: str, params: str) -> QuerySet[Sediment]:
     """Return the rows of one workload with these parameters, newest first."""
     return Sediment.objects.filter(workload=workload, params_digest=params_digest(params)).order_by("-at")
+
+
+def says_more(row: Row) -> bool:
+    """Return whether a row by the kernel's figure adds to what is known of its key; a million of them would not.
+
+    It does not where runs were sampled or a figure as large is kept, unless a run that failed came after.
+    """
+    key = row.key
+    fields = ("completed", "by_kernel", "fingerprint", "workers", "peaks")
+    known = of_key(key.workload, key.params).filter(forgotten=False, atypical=False)
+    kept = list(known.values_list(*fields)[:_LOOKED_AT])
+    if not kept or not kept[0][0]:
+        return True
+    return not any(
+        completed
+        and "ram" in peaks
+        and (
+            not by_kernel
+            or ((fingerprint, workers) == (key.fingerprint, key.workers) and peaks["ram"] >= row.peaks["ram"])
+        )
+        for completed, by_kernel, fingerprint, workers, peaks in kept
+    )
 
 
 def _closed(found: QuerySet[Sediment]) -> dict[int, Row]:
@@ -85,6 +108,7 @@ def _row(s: Sediment) -> Row:
         next_charge=s.next_charge,
         lower_bound_note=s.lower_bound_note,
         preallocated=s.preallocated,
+        by_kernel=bool(s.by_kernel),
         atypical=s.atypical,
         at=s.at.timestamp(),
     )

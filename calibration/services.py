@@ -125,6 +125,7 @@ def keep(row: Row, owner: str, user: str, at: datetime, device_peaks: list[int])
                 "next_charge": dict(row.next_charge),
                 "lower_bound_note": row.lower_bound_note[:300],
                 "preallocated": row.preallocated,
+                "by_kernel": row.by_kernel or None,
                 "at": at,
             },
         )

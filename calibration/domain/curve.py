@@ -73,6 +73,16 @@ def lower_bound(rows: Sequence[Row], kind: str, workers: int, knobs: Knobs) -> F
     return max(found, key=lambda figure: figure.bytes, default=None)
 
 
+def sampled_first(rows: Sequence[Row], kind: str) -> list[Row]:
+    """Return the rows; where a completed run was sampled, those without that stand on the kernel's figure.
+
+    Such a figure is a guess from one process: it fills a gap, and neither raises nor lowers what was seen.
+    """
+    if kind != "ram" or all(row.by_kernel for row in _ended(rows, kind)):
+        return list(rows)
+    return [row for row in rows if not row.by_kernel]
+
+
 def learned_peak(row: Row, kind: str, knobs: Knobs) -> int:
     """Return what a completed row says about the need: its peak, or less where it took what it was given."""
     peak = row.peaks[kind]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from . import resources
-from .curve import Figure, curve, learned_peak, lower_bound
+from .curve import Figure, curve, learned_peak, lower_bound, sampled_first
 from .deaths import next_charge_after_death
 from .knobs import DEFAULTS, Knobs
 from .ladder import Basis, Rung, margin_for
@@ -101,11 +101,14 @@ def _pool(
     knobs: Knobs,
 ) -> PoolEstimate:
     workers = max(1, key.workers)
-    same = [row for row in rows if (row.key.workload, row.key.params) == (key.workload, key.params)]
+    same = sampled_first(
+        [row for row in rows if (row.key.workload, row.key.params) == (key.workload, key.params)], kind
+    )
     current = [row for row in same if row.key.fingerprint == key.fingerprint]
     older = _last_other(same, key.fingerprint, kind)
     now = curve(current, kind, workers, knobs)
-    bound = lower_bound(current if now.best else [*current, *older], kind, workers, knobs)
+    guessed = kind == "ram" and any(row.by_kernel for row in same)  # nobody was sampled to the end
+    bound = lower_bound(current if now.best and not guessed else [*current, *older], kind, workers, knobs)
     figures = {
         Basis.MEASURED: Figure(pinned, "pinned by an operator") if pinned is not None else now.measured,
         Basis.FITTED: now.fitted,
@@ -167,8 +170,8 @@ def _edited(older: Sequence[Row], kind: str, workers: int, knobs: Knobs) -> Figu
 def _similar(key: Key, rows: Sequence[Row], kind: str, knobs: Knobs) -> Figure | None:
     peaks = [
         learned_peak(row, kind, knobs)
-        for row in rows
-        if key.script and row.key.script == key.script and row.completed and not row.open and not row.atypical
+        for row in sampled_first([row for row in rows if key.script and row.key.script == key.script], kind)
+        if row.completed and not row.open and not row.atypical
         if kind in row.peaks
     ]
     if not peaks:

@@ -30,7 +30,8 @@ class Row:
     ``open`` marks the settled window of a run that still goes on. ``next_charge`` is what the next run
     must be charged at least, until a completed run was charged as much (memory deaths; runs unseen for too
     long). ``lower_bound_note`` says why a peak may be too low or is no need. ``preallocated`` marks a run
-    that took at once what it was given, under a cap that its processes acknowledged.
+    that took at once what it was given, under a cap that its processes acknowledged. ``by_kernel``: its RAM was
+    hardly sampled; the figure is the kernel's for the largest process, times what there may have been of them.
     """
 
     key: Key
@@ -46,6 +47,7 @@ class Row:
     next_charge: Mapping[str, int] = field(default_factory=dict)
     lower_bound_note: str = ""
     preallocated: bool = False
+    by_kernel: bool = False
     atypical: bool = False
     open: bool = False
     at: float = 0.0  # unix seconds of the end; newer rows count first

@@ -9,10 +9,12 @@ from typing import Any
 
 from .deaths import Death, next_charge_after_death
 from .knobs import DEFAULTS, Knobs
-from .resources import gib
+from .resources import MIB, MOST, gib
 from .sediment import Key, Row
 
 _RECENT = 3  # readings within which a preallocation is complete
+_LEADER_AND_ONE = 2  # processes that may be as large as the largest, at least; with more workers, all and the leader
+_LEAST_BY_KERNEL = 64 * MIB  # what the kernel's figure says at least: it knows nothing of shared memory and files
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +99,15 @@ def close(
     preallocated: bool = False,
     unexplained: Mapping[str, int] | None = None,
     note: str = "",
+    kernel_peak: int | None = None,
     knobs: Knobs = DEFAULTS,
 ) -> Row | None:
     """Return the row that a run leaves, None when nothing was seen often enough to say anything.
 
     ``died_of`` maps the kind that a memory death concerns to how it came; ``unexplained`` are bytes per kind
     that no process list explains and that came and went with the run; ``wall`` is the unix second of the end.
+    ``kernel_peak`` is the kernel's figure (bytes of RSS) for the largest of the run's processes. It stands for the
+    RAM of a completed run that was too short to be sampled; nobody keeps such a figure for a device.
     """
     charge, cap = dict(charge or {}), dict(cap or {})
     seen = {kind: level for kind, level in window.levels.items() if level.samples >= knobs.min_samples}
@@ -115,6 +120,14 @@ def close(
         if outcome == "completed" and gap > max(knobs.stale_seconds, knobs.blind_share * duration):
             next_charge[kind] = peaks.pop(kind)
             notes.append(f"{kind}: lower bound, unseen for {gap:.0f} of {duration:.0f} s")
+    by_kernel = outcome == "completed" and "ram" not in seen and 0 < (kernel_peak or 0) <= MOST
+    if by_kernel and kernel_peak:
+        times = max(_LEADER_AND_ONE, key.workers + 1)
+        once = window.levels["ram"].peak if "ram" in window.levels else 0
+        peaks["ram"] = max(kernel_peak * times, once, _LEAST_BY_KERNEL)
+        notes.append(f"ram: too short to be sampled: {_often(times)} the kernel's peak of its largest process")
+        if "vram" in charge and "vram" not in seen:
+            notes.append("vram: too short to be seen on its device")
     for kind, how in (died_of or {}).items():
         used = window.levels[kind].peak if kind in window.levels else None
         asked = next_charge_after_death(used, charge.get(kind), cap.get(kind), how, knobs)
@@ -130,7 +143,7 @@ def close(
         completed=outcome == "completed",
         outcome=outcome,
         peaks=peaks,
-        seconds_to_peak={kind: seen[kind].rose_at - window.started_at for kind in peaks},
+        seconds_to_peak={kind: seen[kind].rose_at - window.started_at for kind in peaks if kind in seen},
         duration=duration,
         samples={kind: level.samples for kind, level in window.levels.items()},
         longest_gap=max(gaps.values(), default=duration),
@@ -139,8 +152,13 @@ def close(
         next_charge=next_charge,
         lower_bound_note="; ".join(notes),
         preallocated=preallocated,
+        by_kernel=by_kernel,
         at=wall,
     )
+
+
+def _often(times: int) -> str:
+    return "twice" if times == _LEADER_AND_ONE else f"{times} times"
 
 
 def open_row(window: Window, key: Key, *, wall: float = 0.0, charge: Mapping[str, int] | None = None) -> Row | None:

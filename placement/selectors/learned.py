@@ -59,8 +59,9 @@ def taught(job: Job) -> Taught | None:
         return None
     words = {"ram": "RAM", "vram": "device"}
     peaks = [f"{words.get(kind, kind)} {gib(whole(peak))}" for kind, peak in sorted(mapping(row.peaks).items())]
+    told = f" ({row.lower_bound_note})" if row.by_kernel else ""
     return Taught(
-        peaks=", ".join(peaks) or "a lower bound only",
+        peaks=(", ".join(peaks) or "a lower bound only") + told,
         counts=not (row.atypical or row.forgotten),
         atypical=row.atypical,
         forgotten=row.forgotten,

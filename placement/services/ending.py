@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import DatabaseError, OperationalError, transaction
 from django.utils import timezone
 
 from calibration import clock
@@ -22,6 +24,9 @@ from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
 from placement.services import aftermath, cycle_row, evidence
 from placement.services.learning import Windows
+
+log = logging.getLogger(__name__)
+_TOGETHER = 32  # ends of one transaction: it holds the only write lock of SQLite
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,18 @@ class Round:
     device_totals: Mapping[str, int | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """An end as its records tell it, and what goes into the job's row."""
+
+    job: Job
+    record: ExitRecord | None
+    verdict: Verdict
+    receipt: Mapping[str, Any] | None
+    at: datetime
+    row: Mapping[str, Any]
+
+
 def run_dir_of(job: Job) -> Path:
     """Return the directory of a job's attempt on this node."""
     return settings.RUNS / f"{job.pk}-{job.attempt}"
@@ -59,13 +76,13 @@ def why_lost(status: RunStatus, run_dir: Path) -> str:
     return "its runner was killed and its processes are gone; nobody saw its exit code"
 
 
-def end(job: Job, record: ExitRecord | None, lost: str, round_: Round) -> list[Ended]:
+def judged(job: Job, record: ExitRecord | None, lost: str) -> Ending:
+    """Return how an attempt ended, read from its records; nothing is stored yet."""
     run_dir = run_dir_of(job)
     receipt = evidence.cap_receipt(run_dir)
     verdict = decide_outcome(_evidence(job, record, lost, receipt, run_dir))
     now = timezone.now()
     ended_at = _when(record.ended_at if record else None) or now
-    duration = record.duration_s if record else None
     kept_evidence = {**job.evidence, "feeds": verdict.feeds}
     if verdict.memory:
         kept_evidence["memory"] = verdict.memory
@@ -80,37 +97,83 @@ def end(job: Job, record: ExitRecord | None, lost: str, round_: Round) -> list[E
             "oom_kill_delta": record.oom_kill_delta,
             "trimmed_bytes": record.log.trimmed_bytes,
         }
+    row = {
+        "state": State.FINISHED,
+        "outcome": verdict.outcome,
+        "sentence": verdict.sentence[:1000],
+        "evidence": kept_evidence,
+        "exit_code": record.code if record else None,
+        "exit_signal": record.signal if record else None,
+        "started_at": job.started_at or _when(record.started_at if record else None),
+        "ended_at": min(ended_at, now + timedelta(seconds=1)),
+        "duration_s": record.duration_s if record else None,
+        "run_dir": str(run_dir),
+        "leftovers": [m._asdict() for m in record.leftovers] if record else job.leftovers,
+        "unsupervised": False,
+    }
+    return Ending(job, record, verdict, receipt, ended_at, row)
+
+
+def store(endings: Sequence[Ending], round_: Round) -> list[Ended]:
+    """Store how jobs ended, up to ``_TOGETHER`` in one transaction; return those that had not been stored before.
+
+    After a crowd each end in a transaction of its own kept the loop from everything else for seconds.
+    """
+    stored: list[Ended] = []
+    for first in range(0, len(endings), _TOGETHER):
+        some = endings[first : first + _TOGETHER]
+        try:
+            stored += _together(some, round_)
+        except OperationalError:  # locked, or another's transaction came first: the next look sees them again
+            raise
+        except DatabaseError:
+            if len(some) == 1:
+                raise
+            for one in some:  # a row that cannot be stored keeps nobody else from ending
+                stored += _together([one], round_)
+    return stored
+
+
+def _together(endings: Sequence[Ending], round_: Round) -> list[Ended]:
     with cycle_row.changing():
-        won = Job.objects.filter(pk=job.pk, state__in=ACTIVE, attempt=job.attempt).update(
-            state=State.FINISHED,
-            outcome=verdict.outcome,
-            sentence=verdict.sentence[:1000],
-            evidence=kept_evidence,
-            exit_code=record.code if record else None,
-            exit_signal=record.signal if record else None,
-            started_at=job.started_at or _when(record.started_at if record else None),
-            ended_at=min(ended_at, now + timedelta(seconds=1)),
-            duration_s=duration,
-            run_dir=str(run_dir),
-            leftovers=[m._asdict() for m in record.leftovers] if record else job.leftovers,
-            unsupervised=False,
-        )
-        if won:
-            release(job)
-            died_of = {verdict.memory: _death(verdict, job)} if verdict.memory else {}
-            round_.windows.close(
-                job,
-                round_.at,
-                ended_at,
-                verdict.outcome.value,
-                round_.instrument,
-                died_of=died_of,
-                receipt=_receipt_bytes(receipt),
-                device_total=round_.device_totals.get(job.device),
-                duration=duration,
-            )
-            aftermath.of(job.pk)
-    return [Ended(job, tuple(job.charges))] if won else []
+        won = [ending.job for ending in endings if _alone(ending, round_)]
+        Lease.objects.filter(job__in=won, released_at=None).update(released_at=timezone.now())
+    for job in won:  # not before: until the commit its peaks are nowhere else
+        round_.windows.drop(job.pk)
+    return [Ended(job, tuple(job.charges)) for job in won]
+
+
+def _alone(ending: Ending, round_: Round) -> bool:
+    """Store one end among others; what fails in it undoes nothing of theirs."""
+    try:
+        with transaction.atomic():
+            return _end(ending, round_)
+    except DatabaseError:
+        raise
+    except Exception:
+        log.exception("the end of #%s cannot be stored", ending.job.pk, extra={"action": "end_failed"})
+        return False
+
+
+def _end(ending: Ending, round_: Round) -> bool:
+    job, verdict = ending.job, ending.verdict
+    if not Job.objects.filter(pk=job.pk, state__in=ACTIVE, attempt=job.attempt).update(**ending.row):
+        return False
+    round_.windows.close(
+        job,
+        round_.at,
+        ending.at,
+        verdict.outcome.value,
+        round_.instrument,
+        died_of={verdict.memory: _death(verdict, job)} if verdict.memory else {},
+        receipt=_receipt_bytes(ending.receipt),
+        device_total=round_.device_totals.get(job.device),
+        duration=ending.record.duration_s if ending.record else None,
+        kernel_peak=ending.record.max_rss_bytes if ending.record else None,
+    )
+    if verdict.outcome is not Outcome.COMPLETED:  # nothing follows from a success
+        aftermath.of(job.pk)
+    return True
 
 
 def _evidence(

@@ -46,10 +46,13 @@ class Windows:
 
     def of(self, job: Job, at: float) -> Open:
         """Return the window of a job, read back from the database after a restart; ``at`` is a monotonic second."""
+        return self._of(job, at, begin=True)
+
+    def _of(self, job: Job, at: float, *, begin: bool) -> Open:
         if job.pk not in self._open:
             kept = OpenWindow.objects.filter(owner=owner(job)).first()
             body = kept.body if kept else {}
-            if kept is None:
+            if kept is None and begin:
                 key = estimates.key_of(job)
                 fields = {
                     name: getattr(key, name) for name in ("workload", "fingerprint", "params", "script", "workers")
@@ -121,14 +124,15 @@ class Windows:
         receipt: int | None,
         device_total: int | None,
         duration: float | None,
+        kernel_peak: int | None = None,
     ) -> Sediment | None:
-        """Make the sediment of an ended run, if anything was seen of it, and forget its window.
+        """Make the sediment of an ended run, if anything was seen of it. ``drop`` its window when that is committed.
 
-        ``duration`` is the runner's own figure in seconds, None where nobody saw the end.
+        ``duration`` is the runner's own figure in seconds, None where nobody saw the end; ``kernel_peak`` the
+        kernel's in bytes for the largest process.
         """
-        kept_open = self.of(job, at)
+        kept_open = self._of(job, at, begin=False)
         window = kept_open.window
-        self.drop(job.pk)
         by_kind = {("ram" if pool == RAM else "vram"): charge for pool, charge in job.charges.items()}
         row = close(
             window,
@@ -142,10 +146,11 @@ class Windows:
             preallocated=took_what_it_was_given(window, device_total, _free_before(job), receipt, knobs=knobs),
             unexplained=_began_with(job, kept_open),
             note=_note(job, window, device_total, receipt, knobs),
+            kernel_peak=kernel_peak,
             knobs=knobs,
         )
         kept = None
-        if row is not None:
+        if row is not None and (not row.by_kernel or rows.says_more(row)):
             row = replace(row, duration=row.duration if duration is None else duration)
             peaks = [row.peaks["vram"]] if job.device and "vram" in row.peaks else []
             kept = instrument.keep(row, owner(job), job.user.get_username(), ended_at, peaks)

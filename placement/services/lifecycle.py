@@ -24,7 +24,7 @@ from placement.runner.signals import signal_member
 from placement.runner.status import Phase, RunStatus, look
 from placement.runner.stop_request import request_stop
 from placement.services import aftermath, cycle_row
-from placement.services.ending import Ended, Round, end, release, run_dir_of, why_lost
+from placement.services.ending import Ended, Ending, Round, judged, release, run_dir_of, store, why_lost
 
 log = logging.getLogger(__name__)
 _ASK_AGAIN = 5.0  # seconds between two requests to stop the same run
@@ -32,18 +32,23 @@ _ASK_AGAIN = 5.0  # seconds between two requests to stop the same run
 
 def reap(jobs: list[Job], now: Round) -> list[Ended]:
     """Bring the rows of this node's jobs in line with their run directories; return those that ended."""
-    ended = []
+    ended: list[Ended] = []
+    over: list[Ending] = []
     for job in jobs:
         try:
-            ended += _reap(job, now)
+            found = _reap(job, now)
+            if isinstance(found, Ending):
+                over.append(found)
+            elif found is not None:
+                ended.append(found)
         except DatabaseError:
             raise
         except Exception:  # what one job left in its run directory must not stop the loop for all others
             log.exception("#%s cannot be looked after", job.pk, extra={"action": "reap_failed"})
-    return ended
+    return ended + store(over, now)
 
 
-def _reap(job: Job, now: Round) -> list[Ended]:
+def _reap(job: Job, now: Round) -> Ended | Ending | None:
     status = _look(job)
     if status.started is not None and status.phase in (Phase.RUNNING, Phase.FINISHING):
         _let_go_on(status.started.runner)
@@ -53,15 +58,15 @@ def _reap(job: Job, now: Round) -> list[Ended]:
     if job.state == State.ADMITTED and status.started is not None:
         _mark_running(job, status)
     if status.phase is Phase.EXITED and status.exit is not None:
-        return end(job, status.exit, "", now)
+        return judged(job, status.exit, "")
     if status.phase is Phase.LOST:
-        return end(job, None, why_lost(status, run_dir_of(job)), now)
+        return judged(job, None, why_lost(status, run_dir_of(job)))
     if status.phase is Phase.NEW:
         return _not_begun(job, status)
     _note_flags(job, status)
     if status.phase is Phase.UNSUPERVISED:
         _watch_unsupervised(job, now.knobs)
-    return []
+    return None
 
 
 def _let_go_on(runner: Identity) -> None:
@@ -187,7 +192,7 @@ def _by_row(job: Job) -> RunStatus:
     return RunStatus(phase=phase, started=started)
 
 
-def _not_begun(job: Job, status: RunStatus) -> list[Ended]:
+def _not_begun(job: Job, status: RunStatus) -> Ended | None:
     """A cancelled start ends here; a claimer that died before anything ran gives the job a new attempt."""
     if job.stop_requested_at is not None:
         # The request to stop lies in the run directory: whichever runner comes late does not let the command run.
@@ -201,8 +206,8 @@ def _not_begun(job: Job, status: RunStatus) -> list[Ended]:
                     run_dir=str(run_dir_of(job)),
                 ):
                     release(job)
-                    return [Ended(job, tuple(job.charges))]
-        return []
+                    return Ended(job, tuple(job.charges))
+        return None
     if status.claim_dead:
         with cycle_row.changing():
             if Job.objects.filter(pk=job.pk, state=State.ADMITTED, attempt=job.attempt).update(
@@ -213,7 +218,7 @@ def _not_begun(job: Job, status: RunStatus) -> list[Ended]:
                     "#%s: the runner of attempt %s died before the command ran; attempt %s follows",
                     job.pk, job.attempt, job.attempt + 1, extra={"action": "new_attempt"},
                 )  # fmt: skip
-    return []
+    return None
 
 
 def _note_flags(job: Job, status: RunStatus) -> None:

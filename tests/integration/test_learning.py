@@ -66,7 +66,9 @@ class Course:
         self.windows.observe(self.job, reading, found, self.knobs, rows.version())
         self.job.save(update_fields=["used", "charges"])
 
-    def end(self, outcome: str = "completed", died_of: Mapping[str, Any] | None = None) -> Sediment | None:
+    def end(
+        self, outcome: str = "completed", died_of: Mapping[str, Any] | None = None, kernel_peak: int | None = None
+    ) -> Sediment | None:
         """End the run at the last reading."""
         when = timezone.now() + timedelta(seconds=Sediment.objects.count())
         self.job.state, self.job.outcome = "finished", outcome
@@ -74,6 +76,7 @@ class Course:
         return self.windows.close(
             self.job, self.at, when, outcome, self.knobs,
             died_of=died_of or {}, receipt=None, device_total=24 * GIB, duration=None,
+            kernel_peak=kernel_peak,
         )  # fmt: skip
 
 
@@ -247,3 +250,37 @@ def test_a_memory_death_raises_the_next_charge_until_a_run_completes_with_it(use
         fits.look(11 * GIB)
     fits.end()
     assert estimate_of(user).pools["vram"].need == 11 * GIB
+
+
+def short(user: Any, rss: int, outcome: str = "completed", **fields: Any) -> Sediment | None:
+    """Let a run end before anybody looked; its largest process had so much RAM by the kernel's figure."""
+    course = Course(user, **fields)
+    return course.end(outcome, kernel_peak=rss)
+
+
+def test_a_run_too_short_to_be_sampled_is_charged_by_the_kernels_figure_from_then_on(user: Any) -> None:
+    taught = short(user, 100 * MIB)
+    assert taught is not None
+    assert (taught.peaks, taught.by_kernel, OpenWindow.objects.count()) == ({RAM: 200 * MIB}, True, 0)
+    found = estimate_of(user).pools
+    assert (found["ram"].need, found["ram"].basis) == (200 * MIB, Basis.MEASURED)
+    assert "too short to be sampled" in found["ram"].notes[0]
+    assert (found["vram"].need, found["vram"].basis) == (None, Basis.COLD_START)
+
+
+def test_a_sampled_run_takes_its_place_and_nothing_short_comes_back(user: Any) -> None:
+    assert short(user, 100 * MIB) is not None
+    assert a_run(user, 2 * GIB) is not None
+    assert estimate_of(user).pools["ram"].need == 100 * MIB
+    assert short(user, 900 * MIB) is None
+    assert short(user, 900 * MIB, key_fingerprint="f2") is None, "sampled before the sources changed"
+    assert estimate_of(user).pools["ram"].need == 100 * MIB
+
+
+def test_a_million_short_runs_leave_a_few_rows(user: Any) -> None:
+    sizes = [100, 90, 100, 101, 50, 101]
+    assert [short(user, size * MIB) is not None for size in sizes] == [True, False, False, True, False, False]
+    assert estimate_of(user).pools["ram"].need == 202 * MIB
+    assert short(user, 10 * MIB, key_params="p2") is not None
+    assert a_run(user, 0, "out_of_memory") is not None
+    assert short(user, 50 * MIB) is not None, "a run that went well after a death says that its charge was enough"
