@@ -1,15 +1,16 @@
 """The real service against the replay: the same trace, so many times as fast, with a kill -9 of all of it half-way.
 
-    python -m bench.endtoend [--trace synthetic-carma:4] [--speed 60] [--kill-at 0.5] [--jobs 60]
-        [--broker redis|files] [--devices 4] [--cap 40960] [--only-kill] [--json]
+    python -m bench.endtoend [--trace synthetic-carma:3] [--speed 60] [--kill-at 0.5] [--jobs 60]
+        [--broker redis|files] [--devices 4] [--cap 40960] [--only-kill] [--apart 1] [--json]
 
 The service is started on an empty database with simulated devices; a person per script submits through the API when
 the trace says so; jobs are processes that hold simulated memory as their rows say. Times of jobs' lives (the rows',
 and knobs like settle_seconds) are divided by the speed, those of the machine stay: it is looked at once a second. The
 replay gets the same rows and knobs at the same speed, twice: as it is (the gate answers at the next whole second, a
 granted job is there at once), and with the two medians that the service showed: from an event to the grant that it
-allowed, and from a grant to the job's first line. The second is what the service is judged by. A job that died of
-memory comes back at the end of the queue on both sides.
+allowed, and from a grant to the job's first line. The second is what the service is judged by: the middle of 16 plays
+that differ in when within a second the devices are looked at, which is chance on the service's side, too. A job that
+died of memory comes back at the end of the queue on both sides.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import dataclasses
 import json
 import os
 import sys
-from typing import Any
+from collections.abc import Sequence
 
-from bench.follow.figures import Course, ratio, table
+from bench.follow.figures import Course, apart, ratio, table
 from bench.follow.live import Killed, follow
-from bench.follow.played import faster, play
+from bench.follow.played import faster, phases, play
 from bench.world.setting import load
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from placement.domain.knobs import Knobs
@@ -39,14 +40,12 @@ LIVES = (
 """Knobs that are times of jobs' lives: they are divided by the speed."""
 ROOM = {"floor_ram_mib": 64, "watch_ram_mib": 32, "watch_ram_share": 0.001, "ram_high": 0.99, "ram_low": 0.98}
 """Main memory is no subject here, on a machine that others use."""
-SPREAD = ((0.5, 0.5), (0.5, 1.0), (1.0, 0.5), (1.0, 1.5), (1.5, 1.0), (1.5, 1.5), (2.0, 2.0))
-"""Multiples of both medians under which the replay is played again, to see what chance alone does."""
 
 
 def arguments() -> argparse.ArgumentParser:
     """Return the parser."""
     parser = argparse.ArgumentParser(prog="python -m bench.endtoend", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--trace", default="synthetic-carma:4", help="as bench.replay takes it")
+    parser.add_argument("--trace", default="synthetic-carma:3", help="as bench.replay takes it")
     parser.add_argument("--speed", type=float, default=60.0)
     parser.add_argument("--jobs", type=int, default=0, help="the first so many rows, 0 for all")
     parser.add_argument("--devices", type=int, default=4)
@@ -55,6 +54,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--kill-at", type=float, metavar="SHARE", help="of the replay's makespan")
     parser.add_argument("--only-kill", action="store_true", help="leave out the run without a kill")
     parser.add_argument("--only-replay", action="store_true", help="leave out the service")
+    parser.add_argument("--apart", type=float, metavar="SECONDS", help="list the rows that differ by more than this")
     parser.add_argument("--json", action="store_true")
     return parser
 
@@ -74,14 +74,10 @@ def judged(course: Course, replay: Course) -> list[tuple[str, float | None, bool
     return found
 
 
-def spread(rows: list[Any], options: argparse.Namespace, knobs: dict[str, float], real: Course) -> str:
-    """Return between what the replay's figures lie when both medians are others."""
-    courses = [
-        play(rows, options.devices, options.cap, knobs, start=real.start * a, reaction=real.reaction * b)
-        for a, b in SPREAD
-    ]
+def between(courses: Sequence[Course]) -> str:
+    """Return between what the figures of several courses lie."""
     told = []
-    for name in ("makespan s", "mean JCT s", "longest wait s"):
+    for name in ("makespan s", "mean JCT s", "longest wait s", "starts out of order", "cap kills"):
         values = [course.figures()[name] for course in courses]
         told.append(f"{name} {min(values):.1f} to {max(values):.1f}")
     return "; ".join(told)
@@ -119,15 +115,18 @@ def main() -> int:
     real = calm or course
     if real is None:
         raise SystemExit("There is nothing to do: --only-kill needs --kill-at.")
-    replay = play(
+    chances = phases(
         rows, options.devices, options.cap, knobs, start=real.start, reaction=real.reaction, name="replay, late"
     )
+    replay = chances[len(chances) // 2]
     courses = [one for one in (plain, replay, calm, course) if one is not None]
     print(f"{options.trace}: {len(rows)} jobs on {options.devices} x {options.cap:g} MiB at {options.speed:g} x,")
     print(f"broker {options.broker}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; knobs {knobs}")
     print(f"medians: event to grant {real.reaction * 1000:.0f} ms, grant to first line {real.start * 1000:.0f} ms")
     print(table(courses, replay))
-    print(f"the replay with other such medians: {spread(rows, options, knobs, real)}")
+    print(f"the late replay at {len(chances)} phases of the looks: {between(chances)}")
+    if options.apart is not None:
+        print("\n".join(apart(replay, real, options.apart)))
     missed = []
     if calm is not None:
         for name, times, near in judged(calm, replay):

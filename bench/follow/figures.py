@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A row of the trace: when it came, began for the first time and ended; None: it never did."""
+    """A row of the trace: when it came, began for the first time and ended; None: it never did.
+
+    ``grants`` are (device, charge in MiB, basis) of each of its runs.
+    """
 
     row: int
     arrival: float
     began: float | None
     ended: float | None
+    grants: tuple[tuple[int, int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,26 @@ def out_of_order(rows: Sequence[Done]) -> int:
         overtook += began < latest - 1e-3
         latest = max(latest, began)
     return overtook
+
+
+def apart(one: Course, other: Course, seconds: float) -> list[str]:
+    """Return a line for each row whose first start or end differs by more than this, in order of the earlier start."""
+    there = {done.row: done for done in other.rows}
+    pairs = [(done, there[done.row]) for done in one.rows if done.row in there]
+    lines = []
+    for a, b in sorted(pairs, key=lambda pair: min(done.began or float("inf") for done in pair)):
+        if _far(a.began, b.began, seconds) or _far(a.ended, b.ended, seconds):
+            lines.append(f"row {a.row}, came {a.arrival:.1f}: {one.name} {_told(a)}; {other.name} {_told(b)}")
+    return lines
+
+
+def _far(one: float | None, other: float | None, seconds: float) -> bool:
+    return one is not other and (one is None or other is None or abs(one - other) > seconds)
+
+
+def _told(done: Done) -> str:
+    times = " to ".join("-" if at is None else f"{at:.1f}" for at in (done.began, done.ended))
+    return f"{times} on " + ", ".join(f"gpu{device} with {size} MiB ({why})" for device, size, why in done.grants)
 
 
 def ratio(one: float, other: float) -> float | None:

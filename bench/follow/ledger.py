@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import statistics
 from bisect import bisect_right
@@ -16,7 +17,7 @@ from bench.world.submissions import Submission
 
 JOBS = """
 SELECT id, name, outcome, coalesce(json_extract(evidence, '$.watchdog'), ''),
-       (julianday(submitted_at) - 2440587.5) * 86400.0, (julianday(admitted_at) - 2440587.5) * 86400.0,
+       device, charges, (julianday(submitted_at) - 2440587.5) * 86400.0, (julianday(admitted_at) - 2440587.5) * 86400.0,
        (julianday(ended_at) - 2440587.5) * 86400.0
 FROM placement_job ORDER BY id
 """
@@ -39,6 +40,8 @@ class Stored(NamedTuple):
     row: int
     outcome: str
     watchdog: str
+    device: str
+    charges: str
     submitted: float
     admitted: float | None
     ended: float
@@ -84,7 +87,16 @@ def course(name: str, rows: Sequence[Submission], zero: float, data: Path, text:
         if line.word == "began":
             began[line.row] = min(line.at, began.get(line.row, line.at))
     ended = {job.row: job.ended for job in jobs if job.outcome == "completed"}
-    done = [Done(row.id, row.arrival, _since(zero, began.get(row.id)), _since(zero, ended.get(row.id))) for row in rows]
+    done = [
+        Done(
+            row.id,
+            row.arrival,
+            _since(zero, began.get(row.id)),
+            _since(zero, ended.get(row.id)),
+            tuple(_grant(job) for job in jobs if job.row == row.id and job.device),
+        )
+        for row in rows
+    ]
     kills = Counter(_kill(job) for job in jobs if job.outcome != "completed")
     return Course(
         name,
@@ -98,6 +110,12 @@ def course(name: str, rows: Sequence[Submission], zero: float, data: Path, text:
 
 def _since(zero: float, at: float | None) -> float | None:
     return None if at is None else at - zero
+
+
+def _grant(job: Stored) -> tuple[int, int, str]:
+    """Return device, MiB and basis of a job's run; a simulated device's name ends with its number."""
+    charge = json.loads(job.charges)[job.device]
+    return int(job.device.rpartition("-")[2]), charge["at_start"] >> 20, charge["basis"]
 
 
 def _kill(job: Stored) -> str:

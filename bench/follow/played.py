@@ -13,6 +13,10 @@ from bench.world.runs import Job, Run
 from bench.world.setting import knobs
 from bench.world.shapes import Piece, Shape, shape_of
 from bench.world.submissions import Submission
+from calibration.domain.estimate import Estimate
+from placement.domain.decision import Decision
+
+PHASES = 16
 
 
 def faster(rows: Sequence[Submission], speed: float) -> list[Submission]:
@@ -58,7 +62,9 @@ class Prompt(World):
 
 
 class Ticking(Product):
-    """The product, with looks at whole seconds whenever a run began."""
+    """The product, with looks at whole seconds whenever a run began, and with what it granted to whom."""
+
+    grants: dict[int, list[tuple[int, int, str]]]  # by the identity of a job
 
     def due(self, world: World) -> float:
         """Return the next whole second with something to look at."""
@@ -66,6 +72,12 @@ class Ticking(Product):
             if one.look_at < math.inf:
                 one.look_at = float(math.ceil(one.look_at - 1e-6))
         return super().due(world)
+
+    def _start(self, world: World, job: Job, decision: Decision, estimate: Estimate, free: dict[str, int]) -> None:
+        super()._start(world, job, decision, estimate, free)
+        one = self.watched[job.row.id]
+        kept = one.charges[one.uuid]
+        self.grants.setdefault(id(job), []).append((one.device.index, kept.at_start >> 20, kept.basis.word))
 
 
 def play(
@@ -76,18 +88,46 @@ def play(
     *,
     start: float = 0.0,
     reaction: float = 0.0,
+    phase: float = 0.0,
     name: str = "replay",
 ) -> Course:
-    """Return what comes of the rows under the product; ``start`` and ``reaction`` in seconds (see Course)."""
-    jobs = [Job(row, late(shape(row), start)) for row in rows]
+    """Return what comes of the rows under the product; ``start`` and ``reaction`` in seconds (see Course).
+
+    ``phase``: all rows come so many seconds later, seen from the whole seconds at which the devices are looked at.
+    """
+    jobs = [Job(replace(row, arrival=row.arrival + phase), late(shape(row), start)) for row in rows]
     came = {id(job): row for job, row in zip(jobs, rows, strict=True)}
-    world = Prompt(jobs, Ticking(*knobs({k: f"{v:g}" for k, v in turned.items()})), devices, cap)
+    policy = Ticking(*knobs({k: f"{v:g}" for k, v in turned.items()}))
+    policy.grants = {}
+    world = Prompt(jobs, policy, devices, cap)
     world.reaction = reaction
     tally = world.play()
     done = []
     for job in jobs:
         row = came[id(job)]
-        began = None if job.first_start is None else job.first_start + start
-        done.append(Done(row.id, row.arrival, began, job.ended))
+        began = None if job.first_start is None else job.first_start + start - phase
+        ended = None if job.ended is None else job.ended - phase
+        done.append(Done(row.id, row.arrival, began, ended, tuple(policy.grants.get(id(job), ()))))
     kills = {"oom": tally.oom_kills, "cap": tally.cap_kills, "watchdog": tally.watchdog_kills}
     return Course(name, done, kills, start, reaction)
+
+
+def phases(
+    rows: Sequence[Submission],
+    devices: int,
+    cap: float,
+    turned: Mapping[str, float],
+    *,
+    start: float,
+    reaction: float,
+    name: str,
+) -> list[Course]:
+    """Return what comes of the rows at each of 16 phases of the looks, shortest makespan first.
+
+    Nothing but chance decides between them: the service's looks have one of these phases, too.
+    """
+    found = [
+        play(rows, devices, cap, turned, start=start, reaction=reaction, phase=number / PHASES, name=name)
+        for number in range(PHASES)
+    ]
+    return sorted(found, key=lambda course: (course.figures()["makespan s"], course.figures()["mean JCT s"]))

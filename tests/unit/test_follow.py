@@ -45,6 +45,15 @@ def test_the_table_shows_multiples_of_one_column_and_none_of_nothing() -> None:
     assert lines[-1] == "| watchdog kills | 0 | 0 |"
 
 
+def test_rows_that_differ_by_more_than_so_many_seconds_are_told_with_what_they_were_granted() -> None:
+    one = course(Done(0, 0.0, 2.0, 10.0), Done(1, 0.0, 1.0, 9.0, ((2, 512, "declared"),)), Done(2, 0.0, None, None))
+    other = replace(course(Done(0, 0.0, 2.5, 10.5), Done(1, 0.0, 4.0, 12.0), Done(2, 0.0, None, None)), name="two")
+
+    assert figures.apart(one, other, 1.0) == [
+        "row 1, came 0.0: one 1.0 to 9.0 on gpu2 with 512 MiB (declared); two 4.0 to 12.0 on "
+    ]
+
+
 def test_a_line_that_is_not_whole_is_not_read_and_who_has_not_ended_is_open() -> None:
     text = "began 3 1 1 10.5\nbegan 4 2 1 11.0\nended 3 1 1 12.0\nended 4 2 1 1"
 
@@ -97,6 +106,7 @@ def test_the_gate_answers_when_it_is_told_to_or_at_the_next_whole_second() -> No
     assert at_once.rows[0].began == pytest.approx(0.8)
     assert whole.rows[0].began == 1.0
     assert whole.rows[0].ended == pytest.approx(51.0)
+    assert [(device, basis) for device, _, basis in whole.rows[0].grants] == [(0, "declared")]
 
 
 def test_a_job_that_died_comes_back_behind_those_that_came_meanwhile() -> None:
@@ -142,3 +152,15 @@ def test_a_job_holds_what_its_row_says_and_writes_down_how_it_ended(
 
     assert held == [(0, 0.02), (100, 0.9), (600, 0.9)]
     assert [line.word for line in ledger.lines((tmp_path / "ran").read_text())] == ["began", "ended", "began", "died"]
+
+
+def test_the_phase_of_the_looks_moves_a_start_by_less_than_a_second_and_nothing_else() -> None:
+    rows = played.faster([ROW], 60.0)
+    found = played.phases(rows, 1, 40960.0, {}, start=0.0, reaction=0.0, name="chance")
+
+    assert len(found) == played.PHASES
+    begun = [course.rows[0].began or 0.0 for course in found]
+    assert 0 < max(begun) - min(begun) < 1
+    assert all(
+        (course.rows[0].ended or 0) - start == pytest.approx(50.0) for course, start in zip(found, begun, strict=True)
+    )
