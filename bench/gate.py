@@ -2,6 +2,8 @@
 
 ``python -m bench.gate --queue 10,100,1000,10000 --devices 1,8,64 --demands 1,40,all``. Milliseconds of CPU of this
 process, medians; floor: for each job and device one subtraction and two comparisons of numbers in plain lists.
+"told" is one start's decision, read after the verdicts, with the figures of its turn. ``--forecast`` adds what it
+costs to play the queue forward once it has been decided.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from placement.domain.knobs import Knobs
 from placement.domain.plan import plan
 from placement.domain.requests import Exclusive, Gpu, shared
 from placement.domain.snapshot import Charge, Device, Node, Pool, Running, Snapshot, Waiting
+from placement.domain.told import predicted
 
 GIB = 1 << 30
 CARD, HELD, RAM = 80 * GIB, 60 * GIB, 2048 * GIB
@@ -30,30 +33,37 @@ def main() -> None:
     parser.add_argument("--demands", default="1,40,all", help="different demands among them; all: each its own")
     parser.add_argument("--running", type=int, default=4, help="jobs on each device")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--fits", default="0,10", help="0: nothing, else one in so many")
+    parser.add_argument("--forecast", action="store_true", help="also play the queue forward")
     args = parser.parse_args()
-    print("fits     queue devices demands | verdicts   floor  ratio | one explanation | starts")
-    for fits in (0, 10):
+    print("fits     queue devices demands | verdicts   floor  ratio | one explanation | starts   told | forecast")
+    for fits in _numbers(args.fits):
         for length in _numbers(args.queue):
             for devices in _numbers(args.devices):
                 for demands in dict.fromkeys(
                     length if d == "all" else min(length, int(d)) for d in args.demands.split(",")
                 ):
                     snapshot = world(length, devices, demands, args.running, fits)
-                    _line(snapshot, fits, length, devices, demands, args.rounds)
+                    _line(snapshot, fits, args.rounds, args.forecast, (length, devices, demands))
 
 
-def _line(snapshot: Snapshot, fits: int, length: int, devices: int, demands: int, rounds: int) -> None:
-    verdicts, floors = [], []
-    for _ in range(rounds):  # by turns, so that whatever else the machine does slows both
+def _line(snapshot: Snapshot, fits: int, rounds: int, play: bool, sizes: tuple[int, int, int]) -> None:
+    verdicts, floors, tolds, plays = [], [], [], []
+    for _ in range(rounds):  # by turns, so that whatever else the machine does slows all
         verdicts.append(_cost(lambda: plan(snapshot)))
         floors.append(_cost(lambda: bare(snapshot)))
-    made = plan(snapshot)
-    asked = [waiting.job for waiting in made.waits()][:: max(1, length // 50)][:50]
-    told = _cost(lambda: [made.explain(job) for job in asked]) / max(1, len(asked))
+        made = plan(snapshot)
+        tolds.append(_cost(lambda made=made: made.starts) / max(1, len(made.grants)))  # type: ignore[misc]
+        if play:
+            plays.append(_cost(lambda made=made: predicted(made)))  # type: ignore[misc]
+    asked = [waiting.job for waiting in made.waits()][:: max(1, sizes[0] // 50)][:50]
+    why = _cost(lambda: [made.explain(job) for job in asked]) / max(1, len(asked))
     ours, floor = statistics.median(verdicts), statistics.median(floors)
+    length, devices, demands = sizes
     print(
-        f"{'1 in 10' if fits else 'nothing':8} {length:5} {devices:7} {demands:7} | {ours:8.2f} {floor:7.2f} "
-        f"{ours / floor:6.1f} | {told:15.3f} | {len(made.starts)}"
+        f"{f'1 in {fits}' if fits else 'nothing':8} {length:5} {devices:7} {demands:7} | {ours:8.2f} {floor:7.2f} "
+        f"{ours / floor:6.1f} | {why:15.3f} | {len(made.grants):6} {statistics.median(tolds):6.3f} | "
+        f"{statistics.median(plays) if plays else 0.0:8.1f}"
     )
 
 

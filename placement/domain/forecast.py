@@ -17,10 +17,10 @@ from placement.domain.decision import Code, PlannedStart
 from placement.domain.durations import Sure, quantile
 from placement.domain.gate import about_job, barred, look
 from placement.domain.places import Board, Demand, waiting_demand
-from placement.domain.playing import Play, Start
+from placement.domain.playing import Play
 from placement.domain.prerequisites import never_under
 from placement.domain.snapshot import Waiting
-from placement.domain.stage import Stage, Turn, turns
+from placement.domain.stage import Stage, Start, Turn, turns
 
 MOST_PLAYS = 9
 ENDS_BY_ITSELF = frozenset({Code.DEPENDS, Code.NOT_BEFORE, Code.ARRAY_LIMIT, Code.QUOTA})
@@ -37,12 +37,16 @@ def forecast(board: Board, queue: Sequence[Waiting], bar: Bar | None = None) -> 
     """
     found: dict[int, PlannedStart] = {}
     playing: list[tuple[Waiting, Demand]] = []
+    demands: dict[tuple[int, int], Demand] = {}
     for waiting in queue:
         refused = _refused(board, waiting)
         if refused:
             found[waiting.job] = PlannedStart("", None, None, None, why_none=refused)
         else:
-            playing.append((waiting, waiting_demand(waiting)))
+            key = id(waiting.request), id(waiting.estimate)
+            if key not in demands:
+                demands[key] = waiting_demand(waiting)
+            playing.append((waiting, demands[key]))
     if not playing:
         return found  # setting the stage costs more than the rest of a cycle in which everybody starts
     stage = Stage(board)

@@ -8,26 +8,15 @@ delayed. What is left out: margins and shares of first runs that change with the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from placement.domain.durations import Sure
-from placement.domain.promises import Aside, Back, Promises
-from placement.domain.stage import SETTLES, Spot, Stage, Turn
+from placement.domain.promises import Aside, Promises
+from placement.domain.stage import SETTLES, Back, Event, Need, Spot, Stage, Start, Turn, first_events
 
 _TRIED = 4  # of equal jobs so many are asked whether they end before the plan
 _NAMED = 4  # jobs that are named as those whose end is waited for
 _NEVER = float("inf")
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """One start in a play, seconds from now. ``waited``: jobs that ended there just before."""
-
-    at: float
-    spot: Spot
-    sure: Sure
-    waited: tuple[int, ...]
 
 
 class Play:
@@ -53,12 +42,13 @@ class Play:
         self.starts: list[Start | None] = [None] * len(turns)
         self.now = 0.0
         self.due = Promises(count)
-        self.events: list[tuple[float, int, int, int, int, Back, Sure, bool, bool]] = []
+        self.events: list[Event] = []
         self.waiting: list[list[int]] = [[] for _ in stage.kinds]
         self.shortest = [_NEVER] * len(stage.kinds)  # the least that any job of a demand is taken to last
+        self.soonest = min((t.promised for t in turns if t.promised is not None), default=_NEVER)
         self.ends: dict[int, list[int]] = {}  # turns that wait for the end of a job
         self.stands: dict[int, tuple[Sure, int]] = {}  # by turn: on whose end it stood, and how sure that was
-        self.lined: dict[int, float] = {}  # by turn that could not start from the first second on: since when it may
+        self.lined: dict[int, float] = {}  # by turn that had to wait for its time: since when it may start
         self.worst = Sure.LIMIT  # of all ends so far
         self.unmet: dict[int, int] = {}  # by turn: how many ends it still waits for
         self.caps = list(stage.caps.left)
@@ -75,19 +65,12 @@ class Play:
             self.on_node[h.node] += 1
             self.shut[h.lead] += h.closes
             self.shut_node[h.node] += h.closes_node
-            end, back, closes = left.get(h.job), h.back, h.closes
-            if end is not None and h.settles is not None and h.settles[1] < end:
-                amount, at = h.settles
-                part = ((h.lead, amount, amount),)
-                back = tuple((p, f - amount, b - amount) if p == h.lead else (p, f, b) for p, f, b in back)
-                self.events.append((at, 0, -1, h.lead, h.node, part, Sure.LIMIT, True, False))
-                closes = False
-            if end is not None:
-                self.events.append((end, h.job, 1, h.lead, h.node, back, h.length.sure(), closes, h.closes_node))
-                self.due.expect(h.promised, h.job, back)
-        for pool, second in self.stage.opens.items():
+        for event, promised in first_events(self.stage, left):
+            self.events.append(event)
+            if promised is not None:
+                self.due.expect(promised, event[1], event[5])
+        for pool in self.stage.opens:
             self.shut[pool] += 1
-            self.events.append((second, 0, -1, pool, self.stage.node_of[pool], (), Sure.LIMIT, True, False))
         heapify(self.events)
         for number, turn in enumerate(self.turns):
             if turn.promised is not None and turn.promised < self.shortest[turn.kind]:
@@ -119,7 +102,7 @@ class Play:
             self._serve(dirty)
         return self.starts
 
-    def _end(self, event: tuple[float, int, int, int, int, Back, Sure, bool, bool], dirty: set[int]) -> None:
+    def _end(self, event: Event, dirty: set[int]) -> None:
         _, job, leaves, lead, node, back, sure, closes, closes_node = event
         for pool, free, booked in back:
             self.free[pool] += free
@@ -162,37 +145,43 @@ class Play:
 
     def _serve(self, dirty: set[int]) -> None:
         """Start whoever fits at the places where something changed, and keep the plan of the first that does not."""
-        planless: set[int] = set()
         while True:
-            found = self._next(dirty)
-            if self.bar is None and self._planned(len(self.turns) if found is None else found[0], planless):
-                continue
+            found = self._lead(dirty) if self.bar is None else None
+            if found is None:
+                found = self._next(dirty)
             if found is None:
                 return
             self._start(*found)
-            planless.clear()
             if self.bar is not None and self.bar.turn == found[0]:
                 node = self.bar.spot.node
                 dirty.update(p for p, n in enumerate(self.stage.node_of) if n == node)
                 self.bar = self._given = None
 
-    def _planned(self, before: int, planless: set[int]) -> bool:
-        """Set a place aside for the first job in order that has to wait and can be told a time; False for nobody."""
-        while True:
-            head = before
-            for kind, queue in enumerate(self.waiting):
-                if queue and queue[0] < head and kind not in planless:
-                    head = queue[0]
-            if head == before:
-                return False
+    def _lead(self, dirty: set[int]) -> tuple[int, Spot] | None:
+        """Return the first job in order if it fits, and where; else set a place aside for the first that can wait."""
+        for head in sorted(queue[0] for queue in self.waiting if queue):
             kind = self.turns[head].kind
-            if not self._capped(kind) and self._plan(head):
-                return True
-            planless.add(kind)
+            if self.caps and self._capped(kind):
+                continue
+            spots, best, least = self.stage.kinds[kind], None, 0
+            for pool in dirty:
+                spot = spots.get(pool)
+                if spot is None or self.shut[pool]:
+                    continue
+                room = min(self.free[pool], self.booked[pool])
+                key = -room if spot.cold else room - spot.need
+                if spot.need <= room and (best is None or key < least) and self._open(spot):
+                    best, least = spot, key
+            if best is not None:
+                return head, best
+            if self._plan(head):
+                break
+        return None
 
     def _next(self, dirty: set[int]) -> tuple[int, Spot] | None:
         """Return the first job in order that fits at one of the places, and where."""
         waiting, bar, by_need = self.waiting, self.bar, self.stage.by_need
+        kept = -1 if bar is None else bar.spot.lead
         aside_at = -1 if bar is None else bar.spot.node
         capped = bool(self.caps)
         best: Spot | None = None
@@ -202,7 +191,7 @@ class Play:
                 continue
             free, booked = self.free[pool], self.booked[pool]
             room = free if free < booked else booked
-            for need, kind, spot in by_need[pool]:
+            for need, kind, spot in by_need[pool] if pool != kept else self._beside(pool, room):
                 if need > room:
                     break
                 queue = waiting[kind]
@@ -218,6 +207,13 @@ class Play:
                 if number < first or (number == first and key < least):
                     best, first, least = spot, number, key
         return None if best is None else (first, best)
+
+    def _beside(self, pool: int, room: int) -> Sequence[Need]:
+        """Return the demands of a pool at which a plan is kept that may start there; all, where one may end before."""
+        bar, by_need = self.bar, self.stage.by_need[pool]
+        if bar is None or self.soonest <= bar.at - self.now:
+            return by_need
+        return bar.beside(by_need, room, self.turns[bar.turn].kind, self.now)
 
     def _equal_that_passes(self, queue: list[int], kind: int, spot: Spot) -> int | None:
         """Return the first of some equal jobs that ends before the plan; a few of them are asked."""
@@ -255,11 +251,11 @@ class Play:
         closes = spot.alone or spot.cold
         if self.bar is not None and (turn.promised is None or now + turn.promised > self.bar.at):
             self.bar.leave(spot, need)
-        back: Back = ((lead, need, need),)
-        self._take(lead, need)
-        if spot.ram >= 0:
-            self._take(spot.ram, spot.ram_need)
-            back = ((lead, need, need), (spot.ram, spot.ram_need, spot.ram_need))
+        parts = [(lead, need)] if spot.ram < 0 else [(lead, need), (spot.ram, spot.ram_need)]
+        for pool, amount in parts:
+            self.free[pool] -= amount
+            self.booked[pool] -= amount
+        back: Back = tuple((pool, amount, amount) for pool, amount in parts)
         if takes := self.stage.takes[turn.kind]:
             self.gives[turn.job] = takes
             for cap, amount in takes:
@@ -283,19 +279,17 @@ class Play:
         self.due.expect(now + (lasts if turn.promised is None else turn.promised), turn.job, back)
         self.starts[number] = Start(now, spot, said, waited)
 
-    def _take(self, pool: int, amount: int) -> None:
-        self.free[pool] -= amount
-        self.booked[pool] -= amount
-
     def _plan(self, number: int) -> bool:
         """Set a place and a second aside for the head of the queue; False where none can be told."""
         turn, given = self.turns[number], self._given
         best: Aside | None = None
         for spot in self.stage.kinds[turn.kind].values():
-            made = self.due.room_at(spot, self.free, self.booked, self.now)
-            if given is not None and given[0] == turn.job:
-                if spot.lead != given[1]:
-                    continue
+            mine = given is not None and given[0] == turn.job
+            if given is not None and mine and spot.lead != given[1]:
+                continue
+            before = _NEVER if best is None or mine else best.at
+            made = self.due.room_at(spot, self.free, self.booked, self.now, before)
+            if given is not None and mine:
                 made = (given[2], 0, 0) if made is None else (min(made[0], given[2]), *made[1:])
             if made is not None and (best is None or made[0] < best.at):
                 best = Aside(number, spot, *made)

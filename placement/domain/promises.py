@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
-from placement.domain.stage import Spot
-
-Back = tuple[tuple[int, int, int], ...]  # (pool, measured bytes, booked bytes)
+from placement.domain.stage import Back, Need, Spot
 
 
 class Promises:
@@ -32,12 +31,17 @@ class Promises:
                     break
 
     def room_at(
-        self, spot: Spot, free: Sequence[int], booked: Sequence[int], now: float
+        self, spot: Spot, free: Sequence[int], booked: Sequence[int], now: float, before: float = inf
     ) -> tuple[float, int, int] | None:
-        """Return the second from which the place has room, and what its pools have left over then; None for never."""
+        """Return the second from which the place has room, and what its pools have left over then.
+
+        None for never, or not ``before`` a second at which another place has.
+        """
         empty = spot.alone or spot.whole
         lead, ram = spot.lead, spot.ram
         at, over = self._from(lead, spot.need, free[lead], booked[lead], now, empty)
+        if at >= before:
+            return None
         ram_over = 0
         if over >= 0 and ram >= 0:
             later, ram_over = self._from(ram, spot.ram_need, free[ram], booked[ram], at, False)
@@ -85,6 +89,12 @@ class Aside:
         if same:
             return spot.need <= self.over
         return spot.lead != mine.ram or spot.need <= self.ram_over
+
+    def beside(self, by_need: list[Need], room: int, kind: int, now: float) -> list[Need]:
+        """Return what fits into the pool of the plan and delays it in no case: what it leaves over, and its own."""
+        most = min(room, self.over if now < self.at else -1)
+        there = by_need[: bisect_right(by_need, most, key=lambda one: one[0])]
+        return there if self.spot.need <= most else [*there, (self.spot.need, kind, self.spot)]
 
     def leave(self, spot: Spot, need: int) -> None:
         """Take off what a job that outlasts the plan's second leaves less there."""

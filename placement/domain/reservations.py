@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,6 +84,13 @@ def kept(pool: Pool, margins: Iterable[int], candidate_margin: int, knobs: Knobs
 
 def _largest_first(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted((p for p in pairs if p[1] > 0), key=lambda p: (-p[1], p[0])))
+
+
+def _with(pairs: tuple[tuple[int, int], ...], job: int, amount: int) -> tuple[tuple[int, int], ...]:
+    if amount <= 0:
+        return pairs
+    at = bisect(pairs, (-amount, job), key=lambda p: (-p[1], p[0]))
+    return (*pairs[:at], (job, amount), *pairs[at:])
 
 
 @dataclass(frozen=True)
@@ -168,6 +176,10 @@ class Ledger:
         cushion = max(back.cushion, more.margin)
         grown.__dict__["growth"] = self.growth + more.growth
         grown.__dict__["leased"] = self.leased + more.charge.held
+        if "growing" in self.__dict__:
+            grown.__dict__["growing"] = _with(self.growing, more.job, more.growth)
+        if "leases" in self.__dict__:
+            grown.__dict__["leases"] = _with(self.leases, more.job, more.charge.held)
         grown.__dict__["back"] = Kept(back.floor, cushion, max(back.floor, cushion))
         return grown
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement.domain import checks
 from placement.domain.caps import Caps, Taken
 from placement.domain.decision import Code
-from placement.domain.durations import Length, expected
+from placement.domain.durations import Length, Sure, expected
 from placement.domain.future import frees
 from placement.domain.places import Board, Demand, Part, Place, in_force
 from placement.domain.requests import Exclusive
@@ -17,6 +17,9 @@ from placement.domain.reservations import Ledger
 from placement.domain.snapshot import Pool, Running, Waiting
 
 SETTLES = 180.0  # seconds after which an unknown run is taken to show how much it needs
+Back = tuple[tuple[int, int, int], ...]  # (pool, measured bytes, booked bytes)
+Event = tuple[float, int, int, int, int, Back, Sure, bool, bool]
+"""When, whose, whether it leaves (1, else -1), lead, node, what comes back, how sure, what it opens: device, node."""
 ENDLESS_ROOM = 1 << 62  # of a pool that nobody can measure: its declaration decides alone
 
 
@@ -35,6 +38,9 @@ class Spot:
     cold: bool  # takes all that is left until it settles
 
 
+Need = tuple[int, int, Spot]  # bytes, the number of the demand, where
+
+
 @dataclass(frozen=True, slots=True)
 class Holding:
     """One running job: what each of its pools gets back at its end, as (pool, measured, booked) in bytes."""
@@ -42,7 +48,7 @@ class Holding:
     job: int
     node: int
     lead: int
-    back: tuple[tuple[int, int, int], ...]
+    back: Back
     length: Length
     elapsed: float
     promised: float  # seconds from now to the end that the plan counts with; negative where it is overdue
@@ -63,6 +69,16 @@ class Turn:
     after: tuple[int, ...] = ()  # jobs that have to end first
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start in a play, seconds from now. ``waited``: jobs that ended there just before."""
+
+    at: float
+    spot: Spot
+    sure: Sure
+    waited: tuple[int, ...]
+
+
 class Stage:
     """Pools as numbers, who holds what of them, and where each demand could go."""
 
@@ -73,7 +89,7 @@ class Stage:
         self.node_of: list[int] = []
         self.holdings: list[Holding] = []
         self.kinds: list[dict[int, Spot]] = []
-        self.by_need: list[list[tuple[int, int, Spot]]] = []  # by pool, least need first
+        self.by_need: list[list[Need]] = []  # by pool, least need first
         self.opens: dict[int, float] = {}  # pools behind a hold that ends by itself, in seconds from now
         self.shut: dict[int, str] = {}  # why nothing starts at a demand's places
         self._numbers: dict[tuple[str, str], int] = {}
@@ -200,17 +216,41 @@ class Stage:
         return "", from_s
 
 
+def first_events(stage: Stage, left: Mapping[int, float | None]) -> Iterator[tuple[Event, float | None]]:
+    """Yield the ends of those that run, each with the second that was promised, and what opens or settles by itself."""
+    for h in stage.holdings:
+        end, back, closes = left.get(h.job), h.back, h.closes
+        if end is None:
+            continue
+        if h.settles is not None and h.settles[1] < end:
+            amount, at = h.settles
+            back = tuple((p, f - amount, b - amount) if p == h.lead else (p, f, b) for p, f, b in back)
+            yield (at, 0, -1, h.lead, h.node, ((h.lead, amount, amount),), Sure.LIMIT, True, False), None
+            closes = False
+        yield (end, h.job, 1, h.lead, h.node, back, h.length.sure(), closes, h.closes_node), h.promised
+    for pool, second in stage.opens.items():
+        yield (second, 0, -1, pool, stage.node_of[pool], (), Sure.LIMIT, True, False), None
+
+
 def turns(stage: Stage, queue: Iterable[tuple[Waiting, Demand]]) -> list[Turn]:
     """Return the waiting jobs as turns, in the order given."""
-    return [_turn(stage, w, demand) for w, demand in queue]
+    kinds: dict[int, int] = {}  # by identity first, as equal demands are mostly the same object
+    found = []
+    for waiting, demand in queue:
+        kind = kinds.get(id(demand)) if waiting.conditions is None else None
+        turn = _turn(stage, waiting, demand, kind)
+        if waiting.conditions is None:
+            kinds[id(demand)] = turn.kind
+        found.append(turn)
+    return found
 
 
-def _turn(stage: Stage, waiting: Waiting, demand: Demand) -> Turn:
+def _turn(stage: Stage, waiting: Waiting, demand: Demand, kind: int | None) -> Turn:
     by = waiting.conditions
     length = Length(waiting.limit, waiting.learned, waiting.seen)
     promised = waiting.limit if waiting.limit is not None else waiting.learned
     if by is None:
-        return Turn(waiting.job, stage.kind(demand), length, promised)
+        return Turn(waiting.job, stage.kind(demand) if kind is None else kind, length, promised)
     return Turn(
         job=waiting.job,
         kind=stage.kind(demand, stage.caps.of(waiting)),
@@ -221,4 +261,4 @@ def _turn(stage: Stage, waiting: Waiting, demand: Demand) -> Turn:
     )
 
 
-__all__ = ["SETTLES", "Holding", "Spot", "Stage", "Turn", "turns"]
+__all__ = ["SETTLES", "Back", "Event", "Holding", "Need", "Spot", "Stage", "Start", "Turn", "first_events", "turns"]

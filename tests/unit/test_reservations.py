@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.domain.knobs import Knobs
-from placement.domain.reservations import booked_room, growth_by_holder, kept, measured_room
+from placement.domain.reservations import Holder, Ledger, booked_room, growth_by_holder, kept, measured_room
 from placement.domain.snapshot import Charge
 from tests.builders import GIB, MIB, a_device, a_node, a_pool, a_ram, a_running, a_snapshot
 
@@ -96,3 +96,18 @@ def test_the_terms_always_add_up(
     assert total - used - room.withheld - room.kept.kept - sum(g for _, g in room.holders) == room.room
     assert sum(g for _, g in room.holders) == room.growth
     assert room.kept.kept == max(room.kept.floor, room.kept.cushion)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=8))
+def test_a_pool_with_one_more_holder_says_what_one_made_anew_does(sizes: list[tuple[int, int, int]]) -> None:
+    pool, knobs = a_pool(24 * GIB, GIB), Knobs()
+    holders = tuple(Holder(9 - n, Charge(h, h, u, h), m) for n, (h, u, m) in enumerate(sizes))
+    carried = Ledger(pool, (), knobs)
+    for number, holder in enumerate(holders):
+        carried.answers["anything"] = number
+        assert (carried.growing, carried.leases) is not None
+        carried = carried.plus(holder)
+    anew = Ledger(pool, holders, knobs)
+    assert carried == anew
+    for name in ("growing", "leases", "growth", "leased", "back", "answers"):
+        assert getattr(carried, name) == getattr(anew, name), name
