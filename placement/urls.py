@@ -52,6 +52,7 @@ job_urls = [
 # Arrays: many jobs from one submission.
 array_urls = [
     path("arrays/<int:array_id>", arrays.page, name="array"),
+    path("arrays/<int:array_id>/fragment", arrays.fragment, name="array-fragment"),
     path("arrays/<int:array_id>/cancel", arrays.cancel, name="array-cancel"),
 ]
 

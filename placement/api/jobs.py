@@ -94,7 +94,7 @@ def _array(request: HttpRequest, array_id: int) -> dict[str, Any]:
         "size": page.size,
         "limit": page.limit,
         "made_at": page.made,
-        "counts": {key: count for _, key, count in page.counts},
+        "counts": {state.key: state.count for state in page.counts},
     }
 
 

@@ -99,11 +99,17 @@ class QuotaForm(forms.Form):
     """What one person's jobs may hold at once; empty: as for everybody, 0: no limit."""
 
     jobs = forms.IntegerField(required=False, min_value=0, max_value=1_000_000)
-    vram = Amount(required=False)
-    ram = Amount(required=False)
+    vram = Amount(required=False, label="Device memory")
+    ram = Amount(required=False, label="RAM")
 
     def __init__(self, *args: Any, member: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         for name in ("vram", "ram"):
             stored = getattr(member, f"quota_{name}", None)
             self.fields[name].stored = stored
+
+    def refuse(self, fields: Mapping[str, str], sentence: str) -> None:
+        """Put a service's refusal beside the field that it names, else beside the first."""
+        named = {name.removeprefix("quota_"): text for name, text in fields.items()}
+        for name, text in (named or {"jobs": sentence}).items():
+            self.add_error(name, text)

@@ -52,9 +52,10 @@ class TermsForm(forms.Form):
     TERMS = ("after", "not_before", "array", "array_limit", "retry_times", "retry_on", "retry_wait_s")
 
     @property
-    def zone(self) -> str:
-        """Return the zone in which a time without one is read."""
-        return timezone.get_current_timezone_name()
+    def moment_help(self) -> str:
+        """Return how to write a time, and the zone in which one without a zone is read."""
+        zone = timezone.get_current_timezone_name()
+        return f"2026-12-01 08:00, in the zone of this service ({zone}) unless you add one, such as +01:00."
 
     @property
     def terms_given(self) -> bool:

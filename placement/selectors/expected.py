@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from placement.domain.accuracy import LEAST, Past, Record, learned
@@ -15,6 +15,7 @@ from placement.selectors.wording import listing, mapping
 
 COLUMNS = ("made_at", "node", "device", "expected_at", "late_at", "sure", "waits_for", "why_none", "keeps")
 _FRESH = 60.0  # seconds for which the record is not read again
+_DAYS_SHOWN = timedelta(days=30)  # further ahead than this a time is shown as a day
 _READ = 900  # newest forecasts that it is made of
 _lock = threading.Lock()
 _record: tuple[float, Record] = (float("-inf"), Record())
@@ -25,7 +26,8 @@ class Expected:
     """A start that is expected by ``at`` with even chances and by ``late`` in nine of ten cases.
 
     ``at`` None: ``why_none`` says why it cannot be told. A guess is a stretch from ``early`` to ``late`` instead.
-    ``right`` says how such forecasts did, "" while there are too few to tell.
+    ``right`` says how such forecasts did, "" while there are too few to tell. ``late`` None: not told, or no other
+    day than ``at`` where only days are shown.
     """
 
     at: datetime | None
@@ -51,24 +53,25 @@ def of(job: Job) -> Expected | None:
         return None
     return Expected(
         at=_minute(row.expected_at),
-        early=_early(row.made_at, row.expected_at),
-        late=_minute(row.late_at),
+        early=_early(row.made_at, row.expected_at, job.not_before),
+        late=_late(row.made_at, row.expected_at, row.late_at),
         sure=row.sure,
         waits_for=tuple(n for n in listing(row.waits_for) if isinstance(n, int)),
         why_none=row.why_none,
         keeps=row.keeps,
-        right=_right(row),
+        right="" if job.not_before else _right(row),
     )
 
 
-def preview(planned: Any, now: datetime) -> Expected | None:
-    """Return the same of a decision that is stored nowhere; ``planned`` as in its JSON."""
+def preview(planned: Any, now: datetime, not_before: float | None = None) -> Expected | None:
+    """Return the same of a decision that is stored nowhere; ``planned`` as in its JSON, ``not_before`` unix seconds."""
     body: Mapping[str, Any] = mapping(planned)
     if not body:
         return None
     at, late = (_after(now, body.get(name)) for name in ("in_s", "late_s"))
     why, sure = str(body.get("why_none") or ""), str(body.get("sure") or "guess")
-    return Expected(_minute(at), _early(now, at), _minute(late), sure, (), why, bool(body.get("keeps")))
+    early = _early(now, at, None if not_before is None else datetime.fromtimestamp(not_before, UTC))
+    return Expected(_minute(at), early, _late(now, at, late), sure, (), why, bool(body.get("keeps")))
 
 
 def as_json(job: Job) -> dict[str, Any] | None:
@@ -125,9 +128,19 @@ def _minute(moment: datetime | None) -> datetime | None:
     return None if moment is None else moment.replace(second=0, microsecond=0)
 
 
-def _early(made_at: datetime, expected_at: datetime | None) -> datetime | None:
+def _early(made_at: datetime, expected_at: datetime | None, not_before: datetime | None) -> datetime | None:
     """Return the near end of a guess: half the time ahead, as good a word as any where nothing is known."""
-    return None if expected_at is None else _minute(made_at + (expected_at - made_at) / 2)
+    if expected_at is None:
+        return None
+    soonest = made_at if not_before is None else min(expected_at, max(made_at, not_before))
+    return _minute(soonest + (expected_at - soonest) / 2)
+
+
+def _late(made_at: datetime, expected_at: datetime | None, late_at: datetime | None) -> datetime | None:
+    """Return the late end; None where it would be written as the other one is: of months ahead, days are shown."""
+    if expected_at is not None and late_at is not None and expected_at - made_at > _DAYS_SHOWN:
+        late_at = late_at if late_at - expected_at > timedelta(days=1) else None
+    return _minute(late_at)
 
 
 def _after(now: datetime, seconds: Any) -> datetime | None:

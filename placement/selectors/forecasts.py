@@ -96,7 +96,9 @@ def _line(name: str, found: Figures) -> Line:
         late=_share(found.within_late),
         half=_share(found.within_half),
         error=wording.span(found.error_s) or "–",
-        relative=_share(found.relative),
+        relative=f"{found.relative:.0f} ×"
+        if found.relative is not None and found.relative >= 10
+        else _share(found.relative),
     )
 
 

@@ -151,7 +151,7 @@ def page(user: AbstractBaseUser, job: Job) -> JobPage:
     queued, over = state is State.QUEUED, state is State.FINISHED
     return JobPage(
         id=job.pk,
-        name=job.name,
+        name=rows.label(job),
         owner=job.user.get_username(),
         state=job.state,
         outcome=wording.OUTCOMES.get(job.outcome, job.outcome),

@@ -21,7 +21,7 @@ from placement.snapshots import knobs_now
 PAGE = 50
 SEARCHED = 50_000  # numbers that one search by name looks through
 SHOWN = (
-    "name", "user__username", "state", "outcome", "sentence", "headline", "basis", "estimate",
+    "name", "array_index", "user__username", "state", "outcome", "sentence", "headline", "basis", "estimate",
     "submitted_at", "ended_at", "duration_s",
 )  # fmt: skip
 Row = TypeVar("Row")
@@ -124,8 +124,8 @@ def _line(job: Job) -> JobLine:
     if not job.outcome:
         state = STATE_WORDS[job.state]
         line = FinishedRow(
-            job.pk, job.name, line.owner, state, "wait" if state == "waiting" else "run",
-            job.headline, None, "",
+            job.pk, line.name, line.owner, state, "wait" if state == "waiting" else "run",
+            job.headline if state == "waiting" else "", None, "",
         )  # fmt: skip
     basis = job.basis or str(wording.mapping(job.estimate).get("basis") or "")
     return JobLine(line, wording.rung(basis), wording.rung_class(basis) if basis else "", job.submitted_at)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
+from placement.domain.arrays import with_index
 from placement.domain.jobs import State
 from placement.models import Job
 from placement.selectors import expected, tanks, verdict, wording
@@ -73,8 +74,16 @@ class FinishedRow:
     took: str
 
 
-ENDED = ("name", "user__username", "outcome", "sentence", "ended_at", "duration_s")
+ENDED = ("name", "array_index", "user__username", "outcome", "sentence", "ended_at", "duration_s")
 """The columns that the line of a finished job is made of."""
+
+
+def label(job: Job) -> str:
+    """Return the name by which a job is shown: a member of an array says which one it is."""
+    if job.array_index is None:
+        return job.name
+    named = with_index(job.name, job.array_index)
+    return named if named != job.name else f"{job.name} [{job.array_index}]"
 
 
 def waiting(job: Job) -> WaitingRow:
@@ -83,7 +92,7 @@ def waiting(job: Job) -> WaitingRow:
     basis = str(mapping(job.estimate).get("basis") or "")
     return WaitingRow(
         id=job.pk,
-        name=job.name,
+        name=label(job),
         owner=job.user.get_username(),
         workers=job.workers,
         chip=wording.rung_class(basis) if basis else "",
@@ -111,7 +120,7 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
     share = min(100.0, round(used / granted * 100)) if used is not None and granted else None
     return RunningRow(
         id=job.pk,
-        name=job.name,
+        name=label(job),
         owner=job.user.get_username(),
         workers=job.workers,
         chip=wording.rung_class(job.basis) if job.basis else "",
@@ -151,7 +160,7 @@ def finished(job: Job) -> FinishedRow:
     """Return the line of a finished job."""
     return FinishedRow(
         id=job.pk,
-        name=job.name,
+        name=label(job),
         owner=job.user.get_username(),
         word=wording.OUTCOMES.get(job.outcome, job.outcome),
         tone=wording.outcome_tone(job.outcome),

@@ -32,8 +32,20 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """How many members are in one state. ``key`` is the list's filter, ``x`` and ``width`` are percents of a bar."""
+
+    key: str
+    word: str
+    tone: str
+    count: int
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayPage:
-    """An array with how many of its members are in each state; pairs are (word, value of the list's filter, count)."""
+    """An array with how many of its members are in each state."""
 
     id: int
     name: str
@@ -41,7 +53,7 @@ class ArrayPage:
     size: int
     limit: int | None
     made: datetime
-    counts: tuple[tuple[str, str, int], ...]
+    counts: tuple[Standing, ...]
     left: int
     can_cancel: bool
 
@@ -101,7 +113,6 @@ def array_page(user: AbstractBaseUser, array_id: int) -> ArrayPage | None:
     found = counts(array)
     left = sum(n for word, n in found.items() if word in _STATES)
     own = array.user_id == user.pk and access.at_least(user, Role.SUBMITTER)
-    words = {**_STATES, **wording.OUTCOMES}
     return ArrayPage(
         id=array.pk,
         name=array.name,
@@ -109,10 +120,24 @@ def array_page(user: AbstractBaseUser, array_id: int) -> ArrayPage | None:
         size=array.size,
         limit=array.limit,
         made=array.made_at,
-        counts=tuple((words[key], key, found[key]) for key in words if found.get(key)),
+        counts=_standings(found),
         left=left,
         can_cancel=bool(left) and (own or access.at_least(user, Role.OPERATOR)),
     )
+
+
+def _standings(found: Mapping[str, int]) -> tuple[Standing, ...]:
+    """Return the states that members are in, what is done first, as stretches of one bar."""
+    words = {**wording.OUTCOMES, "running": "running", "admitted": "starting", "queued": "waiting"}
+    tones = {"running": "run", "admitted": "run", "queued": "wait"}
+    whole = sum(found.values())
+    made: list[Standing] = []
+    for key, word in words.items():
+        if count := found.get(key):
+            x = made[-1].x + made[-1].width if made else 0.0
+            tone = tones.get(key) or wording.outcome_tone(key)
+            made.append(Standing(key, word, tone, count, x, 100.0 * count / whole))
+    return tuple(made)
 
 
 def counts(array: JobArray) -> Mapping[str, int]:
@@ -136,4 +161,4 @@ def _tie(when: str, on: int, state: str, outcome: str, named: int) -> Term:
     tie = Tie(on, After(when), State(state), Outcome(outcome) if outcome else None)
     now = wording.OUTCOMES.get(outcome, outcome) if outcome else _STATES.get(state, state)
     last = f", the last try of #{named}" if named != on else ""
-    return Term("after", job=on, rest=f"to {tie.to} ({now}{last}{', as asked' if tie.met else ''})")
+    return Term("after", job=on, rest=f" to {tie.to} ({now}{last}{', as asked' if tie.met else ''})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from calibration.domain.resources import gib
@@ -197,13 +198,27 @@ def _sum(figures: Mapping[str, Any]) -> str:
 
 
 def _label(name: str) -> str:
-    """Return "growth of #38" for growth_38, else the name with spaces."""
+    """Return "growth of #38" for growth_38, else the name with spaces and without a unit of time."""
+    name = name.removesuffix("_s")
     word, _, number = name.rpartition("_")
     return f"{word} of #{number}" if word and number.isdecimal() else name.replace("_", " ")
 
 
+def _moment(value: Any) -> tuple[str, str]:
+    """Return a moment, stored as text or in unix seconds, to the second and as it is stored; None is an open end."""
+    if value is None:
+        return "open", ""
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromtimestamp(value, UTC)
+    except (ValueError, TypeError, OverflowError):
+        return str(value), ""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC", str(value)
+
+
 def _figure(name: str, value: Any) -> tuple[str, str]:
     """Return a figure as people read it and exactly; names that end in a unit of time are seconds."""
+    if name in ("since", "until", "not_before"):
+        return _moment(value)
     if value is None:
         return "unknown", ""
     if isinstance(value, bool | str):

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 WATCHED = (
     "pk", "name", "user__username", "workers", "priority", "submitted_at", "headline", "code", "decided_at",
-    "held_by", "held_at", "held_until", "held_why", "forecast__made_at",
+    "held_by", "held_at", "held_until", "held_why", "forecast__made_at", "array_index", "not_before",
 )  # fmt: skip
 """Columns of which a change makes a line anew; a decision and its estimate change together with ``decided_at``."""
 _DECIDED = ("decision", "estimate", *(f"forecast__{name}" for name in expected.COLUMNS))

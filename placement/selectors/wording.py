@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from calibration.domain.resources import gib
 
+_TWO_DAYS = 2 * 86_400  # seconds
+_MONTH = timedelta(days=30)
 RUNGS = {
     "measured": "measured",
     "fitted": "fitted",
@@ -108,6 +110,24 @@ def span(seconds: float | None) -> str:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     days, hours = hours // 24, hours % 24
     return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def near(at: datetime, now: datetime) -> str:
+    """Return "14:30" of today, "2026-12-03 14:30" of other days, "2031-01-01" of what is a month ahead or more.
+
+    Both in one zone. The browser does the same in the reader's (times.js).
+    """
+    if at.date() == now.date():
+        return f"{at:%H:%M}"
+    return f"{at:%Y-%m-%d}" if at - now > _MONTH else f"{at:%Y-%m-%d %H:%M}"
+
+
+def ahead(at: datetime, now: datetime) -> str:
+    """Return "in about 20 min", "about 2026-12-03 14:30" of what is two days ahead or more."""
+    seconds = (at - now).total_seconds()
+    if seconds < 60:
+        return "any moment now"
+    return f"in about {span(seconds)}" if seconds < _TWO_DAYS else f"about {near(at, now)}"
 
 
 def held(who: str, until: datetime | None, why: str) -> str:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
+from typing import Any
 
+from django.forms import BoundField
 from django.template import Context, Library
+from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
 from calibration.domain.resources import gib as in_gib
 from placement.models import Role
-from placement.selectors import access, wording
+from placement.selectors import access, audited, wording
 from placement.selectors.kept import Kept
 from placement.services import accounts
 
 register = Library()
 _notice: Kept[str] = Kept()
+_JOB = re.compile(r"(?<![\w&])#([1-9][0-9]{0,17})(?!\w)")
 
 
 @register.filter
@@ -32,7 +38,7 @@ def moment(at: datetime | None, form: str = "short") -> str:
     if at is None:
         return "–"
     local = timezone.localtime(at)
-    text = local.strftime("%Y-%m-%d %H:%M:%S" if form == "long" else "%H:%M")
+    text = local.strftime("%Y-%m-%d %H:%M:%S") if form == "long" else wording.near(local, timezone.localtime())
     return format_html(
         '<time datetime="{}" data-form="{}" title="{}">{}</time>',
         at.isoformat(timespec="seconds"),
@@ -58,16 +64,35 @@ def since(at: datetime | None) -> str:
 
 @register.simple_tag
 def ahead(at: datetime | None) -> str:
-    """Return how far ahead that is; the browser keeps it current."""
+    """Return how far ahead that is, of days ahead the day; the browser keeps it current."""
     if at is None:
         return "–"
-    seconds = (at - timezone.now()).total_seconds()
     return format_html(
         '<time datetime="{}" data-form="ahead" title="{}">{}</time>',
         at.isoformat(timespec="seconds"),
         timezone.localtime(at).strftime("%Y-%m-%d %H:%M %Z"),
-        f"in about {wording.span(seconds)}" if seconds >= 60 else "any moment now",
+        wording.ahead(timezone.localtime(at), timezone.localtime()),
     )
+
+
+@register.simple_tag
+def linked(sentence: str, prefix: str = "", own: int | None = None) -> SafeString:
+    """Return a sentence in which each #12 leads to that job, but for ``own``, whose page or line this is.
+
+    With a prefix each job's first link has an id, so that focus outlives the next look.
+    """
+    parts = _JOB.split(str(sentence))
+    seen: set[str] = set()
+    found = [conditional_escape(parts[0])]
+    for job, rest in zip(parts[1::2], parts[2::2], strict=True):
+        if job == str(own):
+            found.append(conditional_escape(f"#{job}{rest}"))
+            continue
+        named = format_html(' id="{}-{}"', prefix, job) if prefix and job not in seen else ""
+        seen.add(job)
+        link = format_html('<a{} href="{}">#{}</a>', named, reverse("job", args=[job]), job)
+        found += [link, conditional_escape(rest)]
+    return mark_safe("".join(found))
 
 
 @register.filter
@@ -77,9 +102,23 @@ def code_words(code: str) -> str:
 
 
 @register.filter
+def detail(value: Any) -> str:
+    """Return the detail of an audit entry as people read it."""
+    return audited.words(value)
+
+
+@register.filter
 def rung_help(basis: str) -> str:
     """Return what a rung stands on."""
     return wording.RUNG_HELP.get(basis, "")
+
+
+@register.simple_tag
+def described(field: BoundField, help_text: str = "") -> SafeString:
+    """Return a field that names the texts about it: its help, its errors."""
+    about = {"helptext": field.help_text or help_text, "error": field.errors}
+    named = " ".join(f"{field.auto_id}_{part}" for part, there in about.items() if there)
+    return field.as_widget(attrs={"aria-describedby": named} if named else None)
 
 
 @register.filter

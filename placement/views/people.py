@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -68,19 +69,20 @@ def edit(request: HttpRequest, user_id: int) -> HttpResponse:
 
 @door(Role.ADMIN, ("POST",))
 def quota(request: HttpRequest, user_id: int) -> HttpResponse:
-    """Limit what somebody's jobs may hold at once."""
+    """Limit what somebody's jobs may hold at once; what cannot be read is shown again with what is wrong with it."""
     user = _found(user_id)
     form = QuotaForm(request.POST, member=getattr(user, "member", None))
-
-    def act() -> str:
-        if not form.is_valid():
-            wrong = " ".join(f"{name}: {text}" for name, texts in form.errors.items() for text in texts)
-            raise Refused(f"The quota of {user.get_username()} stays as it was. {wrong}")
-        members.set_quota(request.user, user, **form.cleaned_data)
-        wake.soon()
-        return f"The quota of {user.get_username()} is saved."
-
-    return done(request, "people", act)
+    if form.is_valid():
+        try:
+            members.set_quota(request.user, user, **form.cleaned_data)
+        except Refused as error:
+            form.refuse(error.fields, error.sentence)
+    if form.errors:
+        messages.error(request, f"The quota of {user.get_username()} stays as it was. What is wrong is said beside it.")
+        return _show(request, typed=(user.pk, form))
+    wake.soon()
+    messages.success(request, f"The quota of {user.get_username()} is saved.")
+    return redirect("people")
 
 
 @door(Role.ADMIN, ("POST",))
@@ -110,9 +112,12 @@ def _found(user_id: int) -> Any:
     return user
 
 
-def _show(request: HttpRequest, user: Any = None, token: str = "") -> HttpResponse:
+def _show(
+    request: HttpRequest, user: Any = None, token: str = "", typed: tuple[int, QuotaForm] | None = None
+) -> HttpResponse:
     context: dict[str, Any] = {
-        "people": lists.people(),
+        "people": [_as_typed(person, typed) for person in lists.people()],
+        "wrong": typed,
         "roles": [role.value for role in Role],
         "notice": accounts.trust_notice(),
         "mapping": accounts.worker_is_root(),
@@ -121,4 +126,11 @@ def _show(request: HttpRequest, user: Any = None, token: str = "") -> HttpRespon
     if token:
         context["new_user"] = user
         context["new_link"] = request.build_absolute_uri(reverse("login-link", args=[token]))
-    return render(request, "placement/people.html", context)
+    return render(request, "placement/people.html", context, status=422 if typed else 200)
+
+
+def _as_typed(person: lists.PersonLine, typed: tuple[int, QuotaForm] | None) -> lists.PersonLine:
+    """Return a person's line with the quota as somebody just typed it, where it was refused."""
+    if typed is None or typed[0] != person.id:
+        return person
+    return replace(person, **{f"quota_{name}": typed[1][name].value() or "" for name in ("jobs", "vram", "ram")})

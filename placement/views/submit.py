@@ -57,8 +57,9 @@ def estimate(request: HttpRequest) -> HttpResponse:
     if not command.strip() and not workload:
         context["empty"] = True
     elif form.is_valid():
+        asked = form.submission()
         try:
-            seen = jobs.preview(request.user, form.submission())
+            seen = jobs.preview(request.user, asked)
         except NotYours:
             raise
         except Refused as error:
@@ -67,7 +68,7 @@ def estimate(request: HttpRequest) -> HttpResponse:
         else:
             context["preview"] = seen
             context["verdict"] = verdict.of(seen.decision)
-            context["expected"] = expected.preview(seen.decision["planned"], timezone.now())
+            context["expected"] = expected.preview(seen.decision["planned"], timezone.now(), asked.not_before)
             context["ladders"] = ladder.ladders(seen.estimate)
             context["need"] = ladder.needs(seen.estimate)
     else:
@@ -142,6 +143,7 @@ def _show(
         "choices": submit.choices(request.user),
         "workload": form.chosen,
         "impossible": impossible or [],
+        "wrong": [form[name] for name in form.fields if name in form.errors],
         "more_open": bool(form.errors),
         "terms_open": form.terms_given,
     }

@@ -5,6 +5,19 @@
   const clock = (at) => `${pad(at.getHours())}:${pad(at.getMinutes())}`;
   const day = (at) => `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
 
+  const DAY = 86400000;
+
+  // Near times as a clock, others with their day, those of another season as a day alone.
+  function near(at, now) {
+    if (day(at) === day(now)) return clock(at);
+    return at - now > 30 * DAY ? day(at) : `${day(at)} ${clock(at)}`;
+  }
+
+  function ahead(at, now) {
+    if (at - now < 60000) return "any moment now";
+    return at - now < 2 * DAY ? `in about ${span((at - now) / 1000)}` : `about ${near(at, now)}`;
+  }
+
   function span(seconds) {
     const whole = Math.max(0, Math.round(seconds));
     if (whole < 60) return `${whole} s`;
@@ -18,9 +31,9 @@
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) return element.textContent;
     if (element.dataset.form === "since") return span((now - at) / 1000);
-    if (element.dataset.form === "ahead") return at - now >= 60000 ? `in about ${span((at - now) / 1000)}` : "any moment now";
+    if (element.dataset.form === "ahead") return ahead(at, now);
     if (element.dataset.form === "long") return `${day(at)} ${clock(at)}:${pad(at.getSeconds())}`;
-    return day(at) === day(now) ? clock(at) : `${day(at)} ${clock(at)}`;
+    return near(at, now);
   }
 
   function show(root) {
