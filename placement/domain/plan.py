@@ -56,6 +56,7 @@ class Plan:
         self._cycle = cycle
         self._jobs = {waiting.job: waiting for waiting in queue}
         self._said: dict[int, Decision] = {}
+        self._uses: dict[tuple[str, int], Hashable] = {}
 
     @cached_property
     def starts(self) -> tuple[Decision, ...]:
@@ -86,6 +87,18 @@ class Plan:
         held = self.board.snapshot.queue_hold
         own = waiting.attempt, waiting.hold, waiting.no_account, waiting.conditions
         return head, self.waits_aside(waiting.job), held, own
+
+    def uses(self, waiting: Waiting) -> Hashable:
+        """Return who holds how much under its owner's quota and its array's limit, None where it has neither."""
+        by = waiting.conditions
+        if by is None or (by.quota is None and by.array_limit is None):
+            return None
+        key = "" if by.quota is None else waiting.user, by.array if by.array_limit is not None else 0
+        if key not in self._uses:
+            held, members = self.board.holdings.of_user(key[0]), self.board.holdings.of_array(key[1])
+            sums = sum(size for _, size in held.vram), sum(size for _, size in held.ram)
+            self._uses[key] = tuple(held.jobs), sums, tuple(members) if key[1] else ()
+        return self._uses[key]
 
     def world(self) -> Hashable:
         """Return what else reasons hang on: which places are open, and whose jobs run there."""
@@ -188,11 +201,13 @@ class Cycle:
 
     def ask(self, waiting: Waiting) -> Decision:
         """Return the job's full decision against the board as it stands, made once for equal demands."""
-        if waiting.hold is not None or waiting.no_account or waiting.conditions is not None:
+        by = waiting.conditions
+        if waiting.hold is not None or waiting.no_account or (by is not None and by.after):
             # What stands, or could stand, against one job itself says nothing of the next.
             return decide_on(self.board, waiting, self._aside(waiting))
+        own = None if by is None else (by, waiting.user, id(waiting.estimate))
         demand = waiting_demand(waiting)
-        version = self.board.version
+        version = self.board.version, own
         known = self._answers.get((demand, version))
         if known is None:
             known = self._answers[demand, version] = decide_on(self.board, waiting)

@@ -1,4 +1,8 @@
-"""Why each waiting job waits, on its row and in its history: a new reason at once, moved figures within seconds."""
+"""Why each waiting job waits, on its row and in its history: a new reason at once, moved figures in turn.
+
+At once as far as a second goes: of a crowd that is new in one cycle the rest follows in the next. Figures that only
+moved are a round behind, and the row says since when it says so.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +29,10 @@ from placement.services import causes
 
 _REFRESH = 10.0  # seconds after which ages on a waiting job's row are brought up to date
 _FEWEST = 64  # so many are looked at again in each cycle, whatever it costs
-_ROUNDS = 8  # of a longer queue such a part, so that a round ends within ``_REFRESH``
+_ROUNDS = 8  # of a longer queue such a part: a round within ``_REFRESH``, as long as ``_LONGEST`` suffices
 _LONGEST = 0.25  # seconds that a cycle spends on those who were told something already
+_AT_ONCE = 1.0  # and on those who are to be told at once
+_BY_USE = frozenset({Code.QUOTA, Code.ARRAY_LIMIT})  # reasons that are about what others hold
 _CHUNK = 400  # rows that one statement names
 
 
@@ -38,6 +44,7 @@ class _Told:
     sign: Hashable
     world: Hashable
     gist: int
+    uses: Hashable = None  # of a quota or an array, where that is the reason
 
 
 _told: dict[int, _Told] = {}
@@ -56,16 +63,18 @@ def forget_all_but(waiting: Iterable[int]) -> None:
 def explain(plan: Plan) -> None:
     """Write down why jobs wait: of those that are new or wait for another kind of reason, and of some others in turn.
 
-    Equal jobs share one explanation and one statement. Starts are the caller's.
+    So are those told at once whose quota or array is the reason, when somebody takes or gives back some of it. Equal
+    jobs share one explanation and one statement. Starts are the caller's.
     """
     world = plan.world()
     pages = _Pages(plan, world)
     at_once, in_turn = _due(plan, world)
-    began = time.monotonic()
-    for number, waiting in enumerate((*at_once, *in_turn)):
-        if number >= len(at_once) + _FEWEST and time.monotonic() - began > _LONGEST:
-            break
-        pages.add(waiting)
+    for those, longest in ((at_once, _AT_ONCE), (in_turn, _LONGEST)):
+        began = time.monotonic()
+        for number, waiting in enumerate(those):
+            if number >= _FEWEST and time.monotonic() - began > longest:
+                break
+            pages.add(waiting)
     pages.write()
 
 
@@ -78,15 +87,19 @@ def started(decisions: Sequence[Decision]) -> None:
 def _due(plan: Plan, world: Hashable) -> tuple[list[Waiting], list[Waiting]]:
     """Return who is to be told at once, and who is next in turn: first those around whom something has changed."""
     at_once: list[Waiting] = []
+    by_use: list[tuple[float, int, Waiting]] = []
     others: list[tuple[bool, float, int, Waiting]] = []
     for number, waiting in enumerate(plan.waits()):
         known = _told.get(waiting.job)
         if known is None or known.sign != plan.sign(waiting):
             at_once.append(waiting)
+        elif known.uses is not None and known.uses != plan.uses(waiting):
+            by_use.append((known.at, number, waiting))
         else:
             others.append((known.world == world, known.at, number, waiting))
     count = max(_FEWEST, -(-len(others) // _ROUNDS))
     chosen = others if len(others) <= count else heapq.nsmallest(count, others)
+    at_once += [waiting for *_, waiting in sorted(by_use, key=lambda one: one[:2])]  # longest untold first
     return at_once, [waiting for *_, waiting in chosen]
 
 
@@ -134,10 +147,11 @@ class _Pages:
 
     def _row(self, waiting: Waiting, decision: Decision, body: dict[str, Any], gist: int) -> None:
         known, sign = _told.get(waiting.job), self._plan.sign(waiting)
+        uses = self._plan.uses(waiting) if decision.code in _BY_USE else None
         if known is not None and (known.gist, known.sign) == (gist, sign) and self._at - known.at < _REFRESH:
-            known.world = self._world
+            known.world, known.uses = self._world, uses
             return
-        _told[waiting.job] = _Told(self._at, sign, self._world, gist)
+        _told[waiting.job] = _Told(self._at, sign, self._world, gist, uses)
         key = id(body), id(waiting.estimate)
         if key not in self._groups:
             shown = {

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from placement.models import DecisionRecord, Job, Role
+from placement.models import DecisionRecord, Job, Lease, Member, Role
 from placement.services import admission, cycle_row, explaining, jobs
 from tests.integration.rows import UUIDS, a_job, a_machine, a_pool, a_user
 
@@ -88,3 +88,31 @@ def test_a_process_that_knows_nothing_reads_the_history_back_in_a_few_queries(us
         assert admission.run()
     assert DecisionRecord.objects.count() == 30, "nothing that a person would call a change"
     assert len(seen) < 40
+
+
+def test_of_a_crowd_that_is_new_the_rest_follows_in_the_next_cycles(user: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explaining, "_AT_ONCE", 0.0)
+    made = queue(user, 12, distinct=12)
+    for told in (2, 4, 6):
+        assert admission.run()
+        assert list(Job.objects.filter(code="no_room").order_by("pk")) == made[:told], "oldest first, nobody twice"
+
+
+def test_whoever_waits_for_a_quota_is_told_in_the_cycle_in_which_its_use_changes(user: Any) -> None:
+    Member.objects.filter(user=user).update(quota_jobs=1)
+    for uuid in UUIDS:
+        a_pool("testnode", uuid, "gpu", 24 * GIB, 0)
+    first, second, *others = queue(user, 12, distinct=12)
+    assert admission.run()
+    first.refresh_from_db()
+    assert first.state == "admitted"
+    waits = Job.objects.filter(pk__in=[job.pk for job in others])
+    assert {(job.code, f"#{first.pk}" in job.headline) for job in waits} == {("quota", True)}
+
+    Job.objects.filter(pk=first.pk).update(state="finished", outcome="completed", node="", device="", charges={})
+    Lease.objects.all().delete()
+    assert admission.run()
+
+    second.refresh_from_db()
+    assert second.state == "admitted"
+    assert {(job.code, f"#{second.pk}" in job.headline) for job in waits.all()} == {("quota", True)}

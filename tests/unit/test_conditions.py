@@ -114,6 +114,20 @@ def test_more_than_the_whole_quota_can_never_start_and_says_so() -> None:
     assert never_under(None, an_estimate(20 * GIB)) is None
 
 
+def test_equal_jobs_under_one_quota_share_an_answer_and_those_of_others_do_not() -> None:
+    """Two users, one quota each of the same size: whose it is belongs to the answer."""
+    running = tuple(replace(a_running(n, GIB, GIB), user=user) for n, user in ((90, "ann"), (91, "bob")))
+    one = waiting(1, quota=Quota("them", jobs=1))
+    alike = [replace(one, job=n, arrival=n, user=user) for n, user in ((1, "ann"), (2, "ann"), (3, "bob"))]
+    made = plan(a_snapshot(a_node(a_device()), running=running, waiting=tuple(alike)))
+    first, second, other = made.decisions()
+    assert second.whole is first.whole
+    assert (first.job, second.job) == (1, 2)
+    assert ("#90" in first.headline, "#91" in other.headline) == (True, True)
+    assert made.uses(alike[0]) == made.uses(alike[1]) != made.uses(alike[2])
+    assert made.uses(a_waiting(4)) is None
+
+
 def test_a_first_run_is_held_to_the_quota_by_what_it_would_take() -> None:
     unknown = waiting(vram=None, quota=Quota("alice", vram=16 * GIB))
     decision = decide(a_snapshot(), unknown)
