@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from .errors import BadAmount, BadDeviceSpec
 
@@ -136,6 +137,7 @@ def _bytes(digits: str, unit: int, shown: str, *, up: bool) -> int:
     return int(_EXACT.multiply(number, Decimal(unit)).to_integral_value(rounding))
 
 
+@lru_cache(maxsize=4096)  # sentences about many places name the same few amounts
 def _show(amount: int, digits: int) -> str:
     size = abs(amount)
     if round(size / MIB, digits - 1) >= 1024:

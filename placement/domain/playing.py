@@ -159,8 +159,10 @@ class Play:
 
     def _lead(self, dirty: set[int]) -> tuple[int, Spot] | None:
         """Return the first job in order if it fits, and where; else set a place aside for the first that can wait."""
-        for head in sorted(queue[0] for queue in self.waiting if queue):
-            kind = self.turns[head].kind
+        heads = [queue[0] for queue in self.waiting if queue]
+        heapify(heads)  # mostly the first will do
+        while heads:
+            kind = self.turns[head := heappop(heads)].kind
             if self.caps and self._capped(kind):
                 continue
             spots, best, least = self.stage.kinds[kind], None, 0
