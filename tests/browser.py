@@ -60,6 +60,19 @@ def browser() -> Iterator[Browser]:
             running.close()
 
 
+@contextmanager
+def watched_tab(running: Browser, address: str, link: str) -> Iterator[Page]:
+    """Yield a logged-in tab from whose life no error, no violation and no request elsewhere may come."""
+    context = running.new_context(viewport={"width": 1280, "height": 900}, base_url=address)
+    tab = context.new_page()
+    complaints = Complaints(address)
+    complaints.watch(tab)
+    log_in(tab, link)
+    yield tab
+    context.close()
+    assert complaints.found == []
+
+
 def log_in(page: Page, link: str) -> None:
     """Open a one-time login link and use it."""
     page.goto(link)

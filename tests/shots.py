@@ -6,16 +6,15 @@ python -m tests.shots OUT_DIR --address http://127.0.0.1:8765 --login-link http:
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from playwright.sync_api import Page
 
 from tests.browser import browser, log_in
+from tests.visits import COMMAND, visits
 
 WIDTHS = (390, 1280)
 THEMES = ("light", "dark")
-COMMAND = "python train.py --batch 64"
 
 
 def main() -> None:
@@ -33,45 +32,46 @@ def main() -> None:
         context = running.new_context(viewport={"width": 1280, "height": 900})
         page = context.new_page()
         log_in(page, given.login_link)
-        visits = {n: p for n, p in _visits(page, address).items() if given.only in n}
+        found = {name: path for name, path in visits(page, address).items() if given.only in name}
         for theme in THEMES:
             page.evaluate(f"localStorage.setItem('theme', '{theme}')")
             for width in given.widths:
                 page.set_viewport_size({"width": width, "height": 900})
-                for name, path in visits.items():
-                    _shoot(page, address + path, given.out / f"{name}-{theme}-{width}.png")
+                for name, path in found.items():
+                    _shoot(page, name, address + path, given.out / f"{name}-{theme}-{width}.png")
         if given.only in "login":
             _door(running.new_context(viewport={"width": 1280, "height": 700}).new_page(), address, given.out)
 
 
-def _visits(page: Page, address: str) -> dict[str, str]:
-    """Return the path of each page; one job of each kind that is there now."""
-    page.goto(f"{address}/api/v1/queue")
-    queue = json.loads(page.inner_text("pre"))
-    page.goto(address)
-    found = {"queue": "/", "submit": "/submit", "devices": "/devices", "jobs": "/jobs/", "people": "/people"}
-    found["audit"] = "/audit"
-    if queue["queued"]:
-        found["job-waiting"] = f"/jobs/{queue['queued'][0]['id']}"
-    if queue["running"]:
-        found["job-running"] = f"/jobs/{queue['running'][0]['id']}"
-    finished = page.query_selector(".row.finished")
-    if finished:
-        found["job-finished"] = f"/jobs/{finished.get_attribute('data-job')}"
-    return found
-
-
-def _shoot(page: Page, url: str, path: Path) -> None:
+def _shoot(page: Page, name: str, url: str, path: Path) -> None:
     page.goto(url)
-    if url.endswith("/submit"):
-        page.fill("#id_command", COMMAND)
-        page.wait_for_selector("#estimate .verdict", timeout=10_000)
-    if url.endswith("/devices"):
+    if name.startswith("submit"):
+        _type(page, name)
+    if name == "devices":
         page.wait_for_selector(".chart .main-svg", timeout=20_000)
     page.wait_for_load_state("networkidle" if "chart" in url else "load")
     page.screenshot(path=path, full_page=True)
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     print(path, f"is {wide} px too wide" if wide > 0 else "")
+
+
+def _type(page: Page, name: str) -> None:
+    """Fill the form in: plainly, with all its fields open, or wrongly."""
+    page.fill("#id_command", COMMAND)
+    if name == "submit":
+        page.wait_for_selector("#estimate .verdict", timeout=10_000)
+        return
+    for summary in page.locator("#submit-form summary").all():
+        summary.click()
+    page.fill("#id_not_before", "2030-01-01 08:00")
+    page.fill("#id_array", "30")
+    page.fill("#id_array_limit", "3")
+    page.wait_for_selector("#estimate .verdict", timeout=10_000)
+    if name == "submit-wrong":
+        page.fill("#id_after", "12 perhaps")
+        page.fill("#id_not_before", "tomorrow")
+        page.click("#submit-button")
+        page.wait_for_selector(".field.bad")
 
 
 def _door(page: Page, address: str, out: Path) -> None:

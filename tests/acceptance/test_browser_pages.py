@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, TimeoutError, expect
 
-from tests.browser import Complaints, browser, log_in
+from tests.browser import browser, log_in, watched_tab
 from tests.person import Person
 from tests.service import LiveService, live_service
 from tests.wait import until
@@ -40,15 +40,9 @@ def person(service: LiveService) -> Person:
 
 @pytest.fixture
 def page(service: LiveService, chromium: Browser) -> Iterator[Page]:
-    """A logged-in admin's tab, from whose life no error, no violation and no request elsewhere may come."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900}, base_url=service.address)
-    tab = context.new_page()
-    complaints = Complaints(service.address)
-    complaints.watch(tab)
-    log_in(tab, login_link(service))
-    yield tab
-    context.close()
-    assert complaints.found == []
+    """A logged-in admin's tab, of which nothing may be complained."""
+    with watched_tab(chromium, service.address, login_link(service)) as tab:
+        yield tab
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +61,7 @@ def submit_by_form(page: Page, command: str, **fields: str) -> None:
     page.fill("#id_command", command)
     page.fill("#id_cwd", "/tmp")
     if fields:
-        page.locator("#submit-form summary").click()
+        page.locator("#more summary").click()
     for name, value in fields.items():
         page.fill(f"#id_{name}", value)
     page.click("#submit-button")
@@ -92,7 +86,7 @@ def test_the_form_answers_while_typing_and_preselects_the_device(page: Page) -> 
     page.type("#id_command", " --more")
     expect(page.locator("#estimate .ladder")).to_have_count(1, timeout=SOON)
     expect(page.locator('[name="gpu"][value="none"]')).to_be_checked()  # a choice of the person's stays
-    page.locator("#submit-form summary").click()
+    page.locator("#more summary").click()
     page.fill("#id_declared_ram", "24 parsecs")
     expect(page.locator("#estimate")).to_contain_text("is not a unit", timeout=SOON)
 
