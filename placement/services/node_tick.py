@@ -104,7 +104,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
 
 def _jobs(node: str) -> list[Job]:
     active = Job.objects.filter(node=node, state__in=ACTIVE).select_related("user", "workload").order_by("id")
-    return list(active)
+    return list(active.defer("decision", "estimate", "environment", "workload__environment"))
 
 
 def _owned(agent: Agent, jobs: list[Job]) -> set[int]:
