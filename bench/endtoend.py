@@ -123,6 +123,10 @@ def main() -> int:
     print(f"{options.trace}: {len(rows)} jobs on {options.devices} x {options.cap:g} MiB at {options.speed:g} x,")
     print(f"broker {options.broker}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; knobs {knobs}")
     print(f"medians: event to grant {real.reaction * 1000:.0f} ms, grant to first line {real.start * 1000:.0f} ms")
+    recorded, begun = (seconds * 1000 for seconds in real.tardy)
+    print(
+        f"p95: from a row's arrival to a job on record {recorded:.0f} ms, from a grant to the first line {begun:.0f} ms"
+    )
     print(table(courses, replay))
     print(f"the late replay at {len(chances)} phases of the looks: {between(chances)}")
     if options.apart is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class Done:
 class Course:
     """All rows of one following. ``kills`` counts by word (oom, cap, watchdog), ``twice`` commands that ran again.
 
-    ``start`` is the median from a grant to the first byte held, ``reaction`` from an event to the grant it allowed.
+    ``start`` is the median from a grant to the first byte held, ``reaction`` from an event to the grant it allowed;
+    ``tardy`` the p95 from a row's arrival to its job's row, and from a grant to the first byte.
     """
 
     name: str
@@ -34,8 +35,7 @@ class Course:
     start: float = 0.0
     reaction: float = 0.0
     twice: Sequence[int] = ()
-    swapped: int = 0
-    notes: dict[str, float] = field(default_factory=dict)
+    tardy: tuple[float, float] = (0.0, 0.0)
 
     @property
     def lost(self) -> list[int]:

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.bare import quantile
 from bench.follow.figures import Course, Done
 from bench.world.submissions import Submission
 
@@ -97,13 +98,15 @@ def course(name: str, rows: Sequence[Submission], zero: float, data: Path, text:
         )
         for row in rows
     ]
+    starts = _starts(jobs, told)
     kills = Counter(_kill(job) for job in jobs if job.outcome != "completed")
     return Course(
         name,
         done,
         dict(kills),
-        start=_start(jobs, told),
+        start=statistics.median(starts) if starts else 0.0,
         reaction=_reaction(jobs),
+        tardy=(quantile(_submitted(jobs, rows, zero), 0.95), quantile(starts, 0.95)) if starts else (0.0, 0.0),
         twice=twice(told, {job.job: job.outcome for job in jobs}),
     )
 
@@ -124,11 +127,18 @@ def _kill(job: Stored) -> str:
     return "oom" if job.outcome == "out_of_memory" else job.outcome
 
 
-def _start(jobs: Sequence[Stored], told: Sequence[Line]) -> float:
-    """Return the median seconds from the grant to the command's first line."""
+def _starts(jobs: Sequence[Stored], told: Sequence[Line]) -> list[float]:
+    """Return the seconds from each grant to its command's first line."""
     began = {line.job: line.at for line in told if line.word == "began"}
-    took = [began[job.job] - job.admitted for job in jobs if job.admitted is not None and job.job in began]
-    return statistics.median(took) if took else 0.0
+    return [began[job.job] - job.admitted for job in jobs if job.admitted is not None and job.job in began]
+
+
+def _submitted(jobs: Sequence[Stored], rows: Sequence[Submission], zero: float) -> list[float]:
+    """Return the seconds from when a row was to come until its first job was on record."""
+    at: dict[int, float] = {}
+    for job in jobs:
+        at.setdefault(job.row, job.submitted)
+    return [at[row.id] - zero - row.arrival for row in rows if row.id in at]
 
 
 def _reaction(jobs: Sequence[Stored]) -> float:

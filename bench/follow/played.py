@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from bench.follow.figures import Course, Done
 from bench.world.engine import World
@@ -13,8 +14,6 @@ from bench.world.runs import Job, Run
 from bench.world.setting import knobs
 from bench.world.shapes import Piece, Shape, shape_of
 from bench.world.submissions import Submission
-from calibration.domain.estimate import Estimate
-from placement.domain.decision import Decision
 
 PHASES = 16
 
@@ -73,8 +72,8 @@ class Ticking(Product):
                 one.look_at = float(math.ceil(one.look_at - 1e-6))
         return super().due(world)
 
-    def _start(self, world: World, job: Job, decision: Decision, estimate: Estimate, free: dict[str, int]) -> None:
-        super()._start(world, job, decision, estimate, free)
+    def _start(self, world: World, job: Job, *granted: Any) -> None:
+        super()._start(world, job, *granted)
         one = self.watched[job.row.id]
         kept = one.charges[one.uuid]
         self.grants.setdefault(id(job), []).append((one.device.index, kept.at_start >> 20, kept.basis.word))
