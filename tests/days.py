@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from placement.domain.bars import Bar
+from placement.domain.durations import changes_at
 from placement.domain.knobs import Knobs
 from placement.domain.plan import Plan, plan
 from placement.domain.requests import Exclusive
@@ -137,12 +138,11 @@ class World:
         return self.played
 
     def _overdue(self) -> list[float]:
-        """Return when running jobs pass their prediction, and when they count as without an end."""
+        """Return when running jobs are expected to last longer than before."""
         found = []
         for job, one in self.running.items():
-            whole = one.learned or self.knobs.default_duration_seconds
             begun = self.played.starts[job]
-            found += [begun + whole, begun + whole * self.knobs.endless_factor + STEP]
+            found.append(begun + changes_at(self.t - begun, None, one.learned, self.knobs) + STEP)
         return found
 
     def _cycle(self) -> None:

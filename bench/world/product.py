@@ -20,7 +20,8 @@ from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.samples import RAM
 from calibration.domain.sediment import Key
 from placement.domain import reservations, watchdog
-from placement.domain.decision import Decision
+from placement.domain.decision import Grant
+from placement.domain.durations import changes_at
 from placement.domain.knobs import Knobs
 from placement.domain.plan import plan
 from placement.domain.requests import Exclusive, Gpu, Request
@@ -104,8 +105,8 @@ class Product:
                 self.plans[bar.job - 1] = KeptPlan(planned.node, planned.device, planned.at)
         free = {device.uuid: device.pool.free or 0 for device in snapshot.nodes[0].devices}
         waiting = {one.job: one for one in snapshot.waiting}
-        for decision in made.starts:
-            self._start(world, jobs[decision.job - 1], decision, waiting[decision.job].estimate, free)
+        for job, grant in made.grants.items():
+            self._start(world, jobs[job - 1], grant, waiting[job].estimate, free)
         self._next_cycle(world)
 
     # ------------------------------------------------------------------ the snapshot
@@ -198,10 +199,9 @@ class Product:
         return self.learned.lengths(key).times(self.doubt(job))
 
     # ------------------------------------------------------------------ starting and watching
-    def _start(self, world: World, job: Job, decision: Decision, estimate: Estimate, free: dict[str, int]) -> None:
-        grant = decision.grant
-        if grant is None or grant.device is None:
-            raise AssertionError(f"job {decision.job} was to start without a device")
+    def _start(self, world: World, job: Job, grant: Grant, estimate: Estimate, free: dict[str, int]) -> None:
+        if grant.device is None:
+            raise AssertionError(f"job {job.row.id + 1} was to start without a device")
         device = world.devices[int(grant.device.removeprefix("GPU-"))]
         charges = {}
         for pool, amount in grant.charges.items():
@@ -223,14 +223,13 @@ class Product:
         self._expect_low(world, device.index)
 
     def _next_cycle(self, world: World) -> None:
-        """Note when time alone changes an answer: a run past so many times its prediction counts as without an end."""
+        """Note when time alone changes an answer: a run is expected to last longer than before, a plan is due."""
         found = math.inf
         for one in self.watched.values():
             lengths = self._lengths(one.run.job, one.key)
-            whole = self.knobs.default_duration_seconds if lengths.predicted is None else lengths.predicted
-            for at in (one.run.start + whole, one.run.start + whole * self.knobs.endless_factor):
-                if at > world.t:
-                    found = min(found, math.floor(at) + 1.0)
+            elapsed = world.t - one.run.start
+            then = changes_at(elapsed, None, lengths.predicted, self.knobs, lengths.seen)
+            found = min(found, max(world.t + 1, math.floor(one.run.start + then) + 1.0))
         for kept in self.plans.values():
             if kept.at > world.t:
                 found = min(found, math.ceil(kept.at))

@@ -4,10 +4,9 @@
 jobs: bursts and long pauses, lengths over three powers of ten (cut at six hours), 31 kinds of run, one in twelve runs
 10 to 33 % above its kind's level, declarations in steps of 4 GiB of which one in seven is too low. ``synthetic-shares``
 is like 2,000 of Alibaba's pods that share a GPU: one kind makes 40 % of them, a declared share is exactly what is used.
-``synthetic-carma`` is
-like the 60 training tasks with Philly's gaps that CARMA was measured with on 4 x 40,960 MiB, but none is shorter than ten
-minutes, so that it can be played sixty times as fast. All load the memory they were made for (the others 4 x 24,576 and
-4 x 16,384 MiB) to 95 % at stretch 1.
+``synthetic-carma`` is like the 60 training tasks with Philly's gaps that CARMA was measured with on 4 x 40,960 MiB, but
+none is shorter than ten minutes, so that it can be played sixty times as fast. All load the memory they were made for
+(the others 4 x 24,576 and 4 x 16,384 MiB) to 95 % at stretch 1.
 """
 
 from __future__ import annotations

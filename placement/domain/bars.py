@@ -76,7 +76,7 @@ def bar_for(board: Board, waiting: Waiting, looks: Sequence[Look]) -> Bar | str:
         bound = _bound(board, waiting, mine[1], kept.at)
         if at >= bound - TOLERANCE:
             at, one = bound, mine[1]
-    shown = earliest(board, one, lambda r: ends(board, r.node)[r.job].forecast)
+    shown = earliest(board, one, lambda r: ends(board, r.node)[r.job].bar)
     return Bar(waiting.job, one, at, waiting.request.exclusive, shown)
 
 
@@ -96,17 +96,20 @@ def _still_due(board: Board, waiting: Waiting, one: Look) -> bool:
 
 
 def _bound(board: Board, waiting: Waiting, one: Look, kept_at: float) -> float:
-    """Return the latest second for the kept plan: what it would be had no younger job started."""
+    """Return the latest second for the kept plan: what it would be had no younger job started.
+
+    It moves later where an older run lasts longer than was expected.
+    """
     age = effective(waiting, board.knobs.ageing_hours)
 
-    def without_younger(r: Running) -> float | None:
+    def without_younger(r: Running) -> float:
         if r.arrival > waiting.arrival and r.priority <= age:
             return 0.0
         return ends(board, r.node)[r.job].bar
 
     alone = earliest(board, one, without_younger)
     if alone.in_s is None or alone.in_s <= TOLERANCE:
-        return kept_at  # it could have been by now: somebody is overdue, and the first planned time stays the bar
+        return kept_at  # it could have been by now: only younger ones are in the way
     at = board.snapshot.at + alone.in_s
     return at if at > kept_at + TOLERANCE else kept_at
 

@@ -28,13 +28,9 @@ class Sure(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """Seconds from now. None: a run without an end.
+    """Seconds from now until a run is expected to end, given how long it has run."""
 
-    ``bar`` is the end that was promised first (0 once it has passed), ``forecast`` what is shown to people.
-    """
-
-    bar: float | None
-    forecast: float | None
+    bar: float
     sure: Sure
 
 
@@ -47,14 +43,42 @@ def expected(limit: float | None, learned: float | None, knobs: Knobs) -> tuple[
     return knobs.default_duration_seconds, Sure.GUESS
 
 
-def remaining(elapsed: float, limit: float | None, learned: float | None, knobs: Knobs) -> Remaining:
-    """Return what a running job still takes: overdue a share more, past twice its prediction no end."""
+def remaining(
+    elapsed: float, limit: float | None, learned: float | None, knobs: Knobs, seen: Sequence[float] = ()
+) -> Remaining:
+    """Return what a running job still takes.
+
+    ``seen`` are the seconds of runs like it, shortest first. Of those only the ones count that took longer than it
+    has run; what outlasted them all, or its prediction, is expected to take a share longer, and then another.
+    """
     whole, sure = expected(limit, learned, knobs)
-    if elapsed < whole:
-        return Remaining(whole - elapsed, whole - elapsed, sure)
-    if elapsed > whole * knobs.endless_factor:
-        return Remaining(None, None, sure)
-    return Remaining(0.0, whole * knobs.overdue_share, Sure.GUESS)
+    longer = seen[bisect_right(seen, elapsed) :] if seen else ()
+    if longer:
+        end = quantile(longer, knobs.plan_quantile)
+    elif elapsed < whole:
+        end = whole
+    else:
+        end, sure = overdue(elapsed, max([whole, *seen[-1:]]), knobs.overdue_share), Sure.GUESS
+    if limit is not None:
+        end = min(end, max(elapsed, limit))
+    return Remaining(end - elapsed, sure)
+
+
+def overdue(elapsed: float, whole: float, share: float) -> float:
+    """Return the seconds that a run is taken to last that outlasted ``whole``: a share more, as often as it takes."""
+    if share <= 0:
+        return elapsed
+    whole = max(whole, 1.0)
+    steps = math.floor(math.log(max(1.0, elapsed / whole)) / math.log1p(share)) + 1
+    return whole * (1 + share) ** steps
+
+
+def changes_at(
+    elapsed: float, limit: float | None, learned: float | None, knobs: Knobs, seen: Sequence[float] = ()
+) -> float:
+    """Return after how many seconds of running what is expected of it changes next; until then its end stands."""
+    end = elapsed + remaining(elapsed, limit, learned, knobs, seen).bar
+    return min([end, *seen[bisect_right(seen, elapsed) :][:1]])
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
@@ -91,5 +115,4 @@ class Length:
             whole = knobs.default_duration_seconds * GUESS_SPREAD ** (2.0 * share - 1.0)
         if elapsed < whole:
             return whole - elapsed
-        plain = remaining(elapsed, self.limit, self.learned, knobs)
-        return plain.forecast
+        return remaining(elapsed, self.limit, self.learned, knobs, self.seen).bar

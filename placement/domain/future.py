@@ -16,7 +16,7 @@ from placement.domain.reservations import Ledger, floor
 from placement.domain.snapshot import Node, Pool, Running
 
 TOLERANCE = 1.0  # seconds: two clocks read a moment apart are not a change of plan
-EndOf = Callable[[Running], float | None]
+EndOf = Callable[[Running], float]
 
 ENDLESS = frozenset(
     {
@@ -51,7 +51,7 @@ def ends(board: Board, node: str) -> Mapping[int, Remaining]:
     there = board.on_node(node)
     if len(found) < len(there):  # those of the snapshot, then each that has started since
         for r in there[len(found) :]:
-            found[r.job] = remaining(r.elapsed, r.limit, r.learned, board.knobs)
+            found[r.job] = remaining(r.elapsed, r.limit, r.learned, board.knobs, r.seen)
     return found
 
 
@@ -93,29 +93,26 @@ class Then:
 
 
 class Line:
-    """One pool played forward: what it has after each end. ``until`` is seconds from now by job, None without end.
+    """One pool played forward: what it has after each end. ``until`` is seconds from now by job.
 
     Those that stay count with the larger of their charge at the start and what they hold: room that settling gave
     back is not there for a plan.
     """
 
-    def __init__(self, ledger: Ledger, until: Mapping[int, float | None]) -> None:
+    def __init__(self, ledger: Ledger, until: Mapping[int, float]) -> None:
         back = frees(ledger)
         self.ledger = ledger
-        booked, free, stays = ledger.pool.declared, _free_soon(ledger.pool), 0
+        booked, free = ledger.pool.declared, _free_soon(ledger.pool)
         ending: list[tuple[float, int, int, int, int]] = []
         for h in ledger.holders:
-            charge, end = h.charge, until[h.job]
+            charge = h.charge
             held = charge.held if charge.held > charge.at_start else charge.at_start
             growth = max(0, held - (charge.used or 0))
             booked -= held
             free -= growth
-            if end is None:
-                stays = max(stays, h.margin)
-            else:
-                ending.append((end, h.job, held, growth, h.margin))
+            ending.append((until[h.job], h.job, held, growth, h.margin))
         ending.sort()
-        margins = [stays]
+        margins = [0]
         for *_, margin in reversed(ending):
             margins.append(max(margins[-1], margin))
         freed = 0
@@ -148,7 +145,7 @@ class Line:
 
 
 def line(board: Board, ledger: Ledger) -> Line:
-    """Return the pool played forward by the ends that were promised, made once until the pool changes."""
+    """Return the pool played forward by the ends that are expected, made once until the pool changes."""
     fixed, key = board.fixed[ledger.pool.node], ("line", ledger.pool.pool)
     found: Line | None = fixed.get(key)
     if found is None or found.ledger is not ledger:
@@ -180,17 +177,14 @@ def earliest(board: Board, one: Look, end_of: EndOf) -> Earliest:
     there = board.on_node(place.node.name)
     until = {r.job: end_of(r) for r in there}
     for job in _must_end(board, one):
-        end = until[job]
-        if end is None:
-            return Earliest(None, why_none=f"#{job} is past twice its predicted time; nobody knows when it ends.")
-        start = max(start, end)
+        start = max(start, until[job])
     lines = [(Line(part.ledger, until), part) for part in one.parts]
     short = pressure(board, place.node, until)
     at = first_room(start, [(own, wanted(part), part.margin) for own, part in lines], short)
     if at is None:
-        return Earliest(None, why_none=_blocker(board, one, until), drains=_nobody_named(one, until))
+        return Earliest(None, why_none=_blocker(board, one), drains=_nobody_named(one))
     here = {h.job for part in one.parts for h in part.ledger.holders}
-    gone = [(end, job) for job in here if (end := until[job]) is not None and end <= at + TOLERANCE]
+    gone = [(until[job], job) for job in here if until[job] <= at + TOLERANCE]
     waited = tuple(job for _, job in sorted(gone))
     sures = [ends(board, place.node.name)[j].sure for j in waited]
     return Earliest(at, waited, min(sures, default=Sure.GUESS))
@@ -201,7 +195,7 @@ def wanted(part: Part) -> int:
     return part.least if part.cold or part.need is None else part.need
 
 
-def pressure(board: Board, node: Node, until: Mapping[int, float | None] | None = None) -> tuple[Line, int] | None:
+def pressure(board: Board, node: Node, until: Mapping[int, float] | None = None) -> tuple[Line, int] | None:
     """Return the RAM of a node that is short of it, and how much has to come back; None where enough is free."""
     ram = node.ram
     if not node.ram_pressure or ram.used is None or not ram.total:
@@ -246,24 +240,16 @@ def _must_end(board: Board, one: Look) -> list[int]:
     return found
 
 
-def _nobody_named(one: Look, until: Mapping[int, float | None]) -> bool:
+def _nobody_named(one: Look) -> bool:
     """Return whether the missing memory may be on its way back, as nobody who could be named holds it."""
     if any(part.pool.draining for part in one.parts):
         return True
-    held = [part for part in one.parts if any(until[h.job] is None for h in part.ledger.holders)]
     named = [part for part in one.parts if any(amount for *_, amount in part.pool.external_who)]
-    return not held and not named and not one.place.node.ram_pressure
+    return not named and not one.place.node.ram_pressure
 
 
-def _endless(ids: list[int]) -> str:
-    return f"{text.jobs(ids)} ran past twice the predicted time; nobody knows when that ends."
-
-
-def _blocker(board: Board, one: Look, until: Mapping[int, float | None]) -> str:
+def _blocker(board: Board, one: Look) -> str:
     """Return who is in the way without an end."""
-    endless = [h.job for p in one.parts for h in p.ledger.holders if until[h.job] is None]
-    if endless:
-        return _endless(endless)
     for part in one.parts:
         who = text.outsiders(part.pool)
         if who:

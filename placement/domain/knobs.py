@@ -109,8 +109,10 @@ class Knobs:
     )
     ageing_hours: float = _knob(24.0, "h", "so many hours of waiting raise a job by one priority", 0.01)
     default_duration_seconds: float = _knob(3600.0, "s", "an unknown run is expected to last", 1)
-    overdue_share: float = _knob(0.2, "of the prediction", "what an overdue run still takes", 0, 10)
-    endless_factor: float = _knob(2.0, "x prediction", "past this a run has no end", 1, 100)
+    plan_quantile: float = _knob(
+        0.75, "of runs", "a plan expects a run to take as long as this share of the runs like it", 0.01, 1
+    )
+    overdue_share: float = _knob(0.2, "of the time run", "what an overdue run still takes", 0, 10)
     quota_jobs: int = _knob(0, "jobs", "a person may run at once, 0: any number; People sets it for one person")
     quota_vram_mib: int = _knob(0, "MiB", "device memory that one person's jobs may hold at once, 0: any")
     quota_ram_mib: int = _knob(0, "MiB", "RAM that one person's jobs may hold at once, 0: any")

@@ -106,10 +106,7 @@ def _opens(board: Board, spot: Spot, asked: Exclusive) -> float | None:
             start = max(start, hold.until - wall)
     until = ends(board, place.node.name)
     for r in _in_the_way(board, spot, asked):
-        end = until[r.job].bar
-        if end is None:
-            return None
-        start = max(start, end)
+        start = max(start, until[r.job].bar)
     return start
 
 

@@ -74,9 +74,9 @@ def test_nobody_starves(chunk: int) -> None:
         assert played.starts.keys() == {job.id for job in day.jobs}, f"day {seed}: somebody never started"
         for job, since in heads.since.items():
             waited = played.starts[job] - since
-            # Once first in line it waits for those that run. Where predictions are wrong, a run that is past twice its
-            # own takes the plan away, younger ones fill the place, and that may happen again.
-            assert waited <= longest * (1 if wrong == 1.0 else 5), f"day {seed}: #{job} was first for {waited:.0f} s"
+            # Once first in line it waits for those that run, and where predictions are wrong for those that were let
+            # pass on a wrong one; from its planned time on nobody passes.
+            assert waited <= longest * (1 if wrong == 1.0 else 3), f"day {seed}: #{job} was first for {waited:.0f} s"
 
 
 @pytest.mark.parametrize("chunk", chunks(1, 10))

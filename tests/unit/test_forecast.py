@@ -89,13 +89,12 @@ def test_who_wants_the_machine_alone_waits_for_all() -> None:
     assert (found[1].in_s, found[2].in_s) == (70.0, 80.0)
 
 
-def test_behind_a_run_without_an_end_nothing_is_told_but_why() -> None:
-    node = a_node(a_device(24 * GIB, 16 * GIB))
-    running = (a_running(90, 16 * GIB, 16 * GIB, elapsed=201.0, learned=100.0),)
-    found = starts(a_snapshot(node, running=running, waiting=(a_waiting(1, 20 * GIB), a_waiting(2, 20 * GIB))))
+def test_behind_memory_of_strangers_nothing_is_told_but_why() -> None:
+    node = a_node(a_device(24 * GIB, 16 * GIB, external=16 * GIB))
+    found = starts(a_snapshot(node, waiting=(a_waiting(1, 20 * GIB), a_waiting(2, 20 * GIB))))
     for told in found.values():
         assert (told.in_s, told.late_s) == (None, None)
-        assert "#90 ran past twice the predicted time" in told.why_none
+        assert "nobody knows when that ends" in told.why_none
 
 
 def test_a_hold_that_ends_by_itself_is_waited_for_and_another_is_the_reason() -> None:
