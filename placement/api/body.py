@@ -12,7 +12,7 @@ from calibration.domain.errors import BadAmount
 from calibration.domain.resources import parse_bytes
 from placement.api import terms
 from placement.domain.errors import Refused
-from placement.domain.submission import Submission
+from placement.domain.submission import Submission, bad_characters
 from placement.forms.submit import first_line
 
 TEXTS = ("name", "note", "command", "workload", "setup", "cwd", "node", "device", "gpu", "exclusive")
@@ -81,6 +81,8 @@ def form_key(body: Mapping[str, Any]) -> str | None:
         return None
     if not isinstance(key, str) or not 1 <= len(key) <= 64:
         raise Refused("form_key must be text of 1 to 64 characters.", {"form_key": "1 to 64 characters."})
+    if wrong := bad_characters(key):
+        raise Refused(f"form_key: {wrong}", {"form_key": wrong})
     return key
 
 

@@ -100,7 +100,7 @@ def _texts(s: Submission) -> Iterator[tuple[str, str]]:
         if not isinstance(value, str):
             yield name, f"It must be text, not {_kind(value)}."
             continue
-        wrong = _bad_characters(value)
+        wrong = bad_characters(value)
         if wrong:
             yield name, wrong
         elif name in _ONE_LINE and any(unicodedata.category(c) in {"Cc", "Zl", "Zp"} for c in value):
@@ -142,7 +142,7 @@ def _what_to_run(s: Submission) -> Iterator[tuple[str, str]]:
         yield "argv", f"It has {len(argv):,} arguments; {MOST_ARGUMENTS:,} are the most."
     else:
         for part in argv:
-            wrong = _bad_characters(part)
+            wrong = bad_characters(part)
             if wrong:
                 yield "argv", wrong
             else:
@@ -161,7 +161,7 @@ def _entries(name: str, value: object) -> Iterator[tuple[str, str]]:
         elif not key or len(key) > 200:
             yield name, "Every name must have 1 to 200 characters."
         else:
-            wrong = _bad_characters(key) or _bad_characters(text)
+            wrong = bad_characters(key) or bad_characters(text)
             if wrong:
                 yield name, f"{key!r}: {wrong}"
             yield from _too_long(name, f"{key}={text}")
@@ -227,7 +227,8 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _bad_characters(text: str) -> str:
+def bad_characters(text: str) -> str:
+    """Return what no argument and no database can hold of a text, "" where nothing is."""
     if "\0" in text:
         return "It holds a NUL character, which no argument can."
     if any("\ud800" <= c <= "\udfff" for c in text):

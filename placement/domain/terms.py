@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
@@ -160,4 +159,5 @@ def _whole(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Return whether it is a number; its range leaves out what is not finite, and no integer is too long for that."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -7,6 +7,7 @@ from typing import Any
 
 from placement.domain import workloads
 from placement.domain.errors import NotFound
+from placement.domain.submission import bad_characters
 from placement.models import Workload
 from placement.services import audit, cycle_row, members, secrets
 
@@ -40,5 +41,6 @@ def remove(user: Any, name: str) -> None:
 
 def defaults(name: object) -> dict[str, Any]:
     """Return what a submission of a workload starts from where it says nothing itself."""
-    row = Workload.objects.filter(name=name).first() if isinstance(name, str) and name else None
+    asked = isinstance(name, str) and name and not bad_characters(name)  # the draft says what is wrong with it
+    row = Workload.objects.filter(name=name).first() if asked else None
     return {} if row is None else {"gpu": row.gpu, "exclusive": row.exclusive, "workers": row.workers}

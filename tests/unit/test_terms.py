@@ -101,6 +101,8 @@ def test_ends_are_read_as_words_and_a_cancel_is_none_of_them() -> None:
         ({"retry_times": 1, "retry_on": ("cancelled",)}, "retry_on"),
         ({"retry_times": 1, "retry_wait_s": -1}, "retry_wait_s"),
         ({"retry_times": 1, "retry_wait_s": float("inf")}, "retry_wait_s"),
+        ({"retry_times": 1, "retry_wait_s": 10**400}, "retry_wait_s"),
+        ({"not_before": -(10**400)}, "not_before"),
     ],
 )
 def test_it_says_beside_the_field_what_is_wrong(fields: dict[str, Any], field: str) -> None:
