@@ -218,6 +218,8 @@ class Product:
         )
         one = Watched(run, device, grant.device, key_of(job.row), charges, self.instrument)
         one.free_before, one.per_process = free[grant.device], self.per_process
+        total = int(device.capacity * MIB)
+        one.most = {"vram": total - reservations.floor_of("vram", total, self.knobs)}
         one.look_at = run.start + min(self.instrument.settle_seconds, self.instrument.unproven_settle_seconds)
         self.watched[job.row.id] = one
         self._expect_low(world, device.index)

@@ -51,6 +51,7 @@ class Watched:
         self.free_before = 0
         self.look_at = run.start + 1
         self.per_process = False
+        self.most: dict[str, int] = {}  # what the device gives to one run
 
     @property
     def cold(self) -> bool:
@@ -147,5 +148,6 @@ class Watched:
             cap={kind: one.cap for kind, one in kinds.items() if one.cap is not None},
             died_of={} if how == "completed" else {"vram": deaths[how]},
             preallocated=given,
+            most=self.most,
             knobs=self._patient,
         )

@@ -100,6 +100,7 @@ def close(
     unexplained: Mapping[str, int] | None = None,
     note: str = "",
     kernel_peak: int | None = None,
+    most: Mapping[str, int] | None = None,
     knobs: Knobs = DEFAULTS,
 ) -> Row | None:
     """Return the row that a run leaves, None when nothing was seen often enough to say anything.
@@ -107,7 +108,8 @@ def close(
     ``died_of`` maps the kind that a memory death concerns to how it came; ``unexplained`` are bytes per kind
     that no process list explains and that came and went with the run; ``wall`` is the unix second of the end.
     ``kernel_peak`` is the kernel's figure (bytes of RSS) for the largest of the run's processes. It stands for the
-    RAM of a completed run that was too short to be sampled; nobody keeps such a figure for a device.
+    RAM of a completed run that was too short to be sampled; nobody keeps such a figure for a device. ``most`` is what
+    a pool gives to one run at most: what a death asks for is cut to it, or nothing could ever serve again.
     """
     charge, cap = dict(charge or {}), dict(cap or {})
     seen = {kind: level for kind, level in window.levels.items() if level.samples >= knobs.min_samples}
@@ -132,7 +134,7 @@ def close(
         used = window.levels[kind].peak if kind in window.levels else None
         asked = next_charge_after_death(used, charge.get(kind), cap.get(kind), how, knobs)
         if asked is not None:
-            next_charge[kind] = asked
+            next_charge[kind] = min(asked, (most or {}).get(kind, asked))
     for kind, amount in (unexplained or {}).items():
         if amount > 0:
             notes.append(f"{kind}: lower bound, up to {gib(amount)} more began with this job")

@@ -69,8 +69,12 @@ class Booked:
 
 def floor(pool: Pool, knobs: Knobs) -> int:
     """Return the bytes kept free whoever runs: a share of the machine's total, else of what is declared."""
-    total = pool.declared if pool.total is None else pool.total
-    if pool.kind == "ram":
+    return floor_of(pool.kind, pool.declared if pool.total is None else pool.total, knobs)
+
+
+def floor_of(kind: str, total: int, knobs: Knobs) -> int:
+    """Return the bytes kept free of a pool of this kind ("ram", else a device's) and size."""
+    if kind == "ram":
         return min(int(total * knobs.floor_ram_share), knobs.floor_ram_mib * MIB)
     return min(knobs.floor_vram_mib * MIB, int(total * knobs.floor_vram_share))
 

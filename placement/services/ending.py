@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from django.utils import timezone
 from calibration import clock
 from calibration.domain.deaths import Death
 from calibration.domain.knobs import Knobs as InstrumentKnobs
+from placement.domain import reservations
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
 from placement.domain.outcomes import Evidence, Verdict, decide_outcome
@@ -46,6 +47,14 @@ class Round:
     knobs: Knobs
     instrument: InstrumentKnobs
     device_totals: Mapping[str, int | None]
+    reserved: Mapping[str, int | None] = field(default_factory=dict)
+
+    def gives(self, device: str) -> dict[str, int]:
+        """Return the bytes that a device gives to one run at most, by kind; nothing where its size is unknown."""
+        total = self.device_totals.get(device)
+        if not total:
+            return {}
+        return {"vram": total - (self.reserved.get(device) or 0) - reservations.floor_of("vram", total, self.knobs)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +179,7 @@ def _end(ending: Ending, round_: Round) -> bool:
         device_total=round_.device_totals.get(job.device),
         duration=ending.record.duration_s if ending.record else None,
         kernel_peak=ending.record.max_rss_bytes if ending.record else None,
+        most=round_.gives(job.device),
     )
     if verdict.outcome is not Outcome.COMPLETED:  # nothing follows from a success
         aftermath.of(job.pk)

@@ -185,7 +185,10 @@ def release(user: User, job_id: int) -> str:
         count = groups.release(user, job)
         return f"{count} {'job' if count == 1 else 'jobs'} of this group {'is' if count == 1 else 'are'} released."
     with cycle_row.changing():
-        Job.objects.filter(pk=job.pk).update(held_by="", held_at=None, held_until=None, held_why="")
+        waits = Job.objects.filter(pk=job.pk, state=State.QUEUED)
+        done = waits.update(held_by="", held_at=None, held_until=None, held_why="")
+    if not done:
+        raise Refused(f"#{job.pk} does not wait any more, so nothing holds it.")
     return f"#{job.pk} is released."
 
 

@@ -125,11 +125,12 @@ class Windows:
         device_total: int | None,
         duration: float | None,
         kernel_peak: int | None = None,
+        most: Mapping[str, int] | None = None,
     ) -> Sediment | None:
         """Make the sediment of an ended run, if anything was seen of it. ``drop`` its window when that is committed.
 
         ``duration`` is the runner's own figure in seconds, None where nobody saw the end; ``kernel_peak`` the
-        kernel's in bytes for the largest process.
+        kernel's in bytes for the largest process; ``most`` what the device gives to one run at most.
         """
         kept_open = self._of(job, at, begin=False)
         window = kept_open.window
@@ -147,6 +148,7 @@ class Windows:
             unexplained=_began_with(job, kept_open),
             note=_note(job, window, device_total, receipt, knobs),
             kernel_peak=kernel_peak,
+            most=most,
             knobs=knobs,
         )
         kept = None

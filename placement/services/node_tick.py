@@ -91,7 +91,9 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     _save_observed(agent, jobs, changed, reading, found, knobs)
     _discover(agent, reading)
     totals = {pool.pool: pool.total for pool in reading.pools.values()}
-    ended = lifecycle.reap(jobs, lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals))  # 4 reap
+    reserved = {pool.pool: pool.reserved for pool in reading.pools.values()}
+    round_ = lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals, reserved)
+    ended = lifecycle.reap(jobs, round_)  # 4 reap
     for job in ended:
         agent.drains.begin(job.pools, reading.at + knobs.drain_max_seconds)
     _store(agent, reading, found, knobs)  # 5 store

@@ -12,16 +12,18 @@ from django.utils import timezone
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.windows import Window, observe
 from calibration.models import OpenWindow, Sediment
+from placement.domain.decision import Code, Verdict
+from placement.domain.gate import decide
 from placement.domain.knobs import Knobs
 from placement.models import Job, Lease, Role
 from placement.runner.record import ExitRecord
 from placement.services import aftermath, cycle_row, ending
 from placement.services.ending import Ending, Round, judged, store
 from placement.services.learning import Open, Windows
+from tests.builders import GIB, MIB, a_device, a_node, a_snapshot, a_waiting
 from tests.integration.rows import a_job, a_user
 
 pytestmark = pytest.mark.django_db
-MIB = 1 << 20
 
 
 @pytest.fixture
@@ -132,3 +134,14 @@ def test_in_one_crowd_of_failures_a_further_try_follows_each_and_the_rest_of_the
     waits.refresh_from_db()
     assert "failed" in waits.held_why
     assert not tries.filter(held_by="").exists()
+
+
+def test_what_a_death_asks_for_fits_on_the_empty_card_on_which_it_happened() -> None:
+    reserved = 300 * MIB
+    round_ = Round(Windows(), 3.0, Knobs(), InstrumentKnobs.defaults(), {"GPU-0": 24 * GIB}, {"GPU-0": reserved})
+    most = round_.gives("GPU-0")["vram"]
+    card = a_device(24 * GIB, reserved=reserved)
+
+    assert decide(a_snapshot(a_node(card), knobs=Knobs()), a_waiting(1, most)).verdict is Verdict.START
+    assert decide(a_snapshot(a_node(card), knobs=Knobs()), a_waiting(1, most + 1)).code is Code.INFEASIBLE
+    assert round_.gives("GPU-1") == {}

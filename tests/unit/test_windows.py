@@ -100,6 +100,12 @@ def test_a_death_at_the_cap_asks_for_more_even_when_nothing_was_seen():
     assert row.peaks == {}
 
 
+def test_a_death_asks_for_no_more_than_its_pool_gives():
+    given = {"cap": {"vram": 20 * GIB}, "died_of": {"vram": "cap"}, "most": {"vram": 23 * GIB}}
+    row = close(Window(0.0), 0.4, "cap_exceeded", key=KEY, **given)
+    assert row.next_charge == {"vram": 23 * GIB}
+
+
 def test_the_row_keeps_cap_and_charge_and_says_what_began_with_the_job():
     window = watch([(1, {"vram": 4000}), (2, {"vram": 4000})])
     row = close(
