@@ -204,6 +204,14 @@ def test_a_held_group_is_released_by_button_and_by_api(client: Client, ada: Any)
     assert jobs.release(ada, one.pk) == f"#{one.pk} is released."
 
 
+def test_a_job_that_does_not_wait_is_not_said_to_be_released(client: Client, ada: Any) -> None:
+    for state in ("admitted", "running", "finished"):
+        one = a_job(ada, state=state)
+        answer = post(client, f"/api/v1/jobs/{one.pk}/release")
+        assert answer.status_code == 409
+        assert "does not wait any more" in answer.json()["error"]["message"]
+
+
 def test_an_admin_sets_a_quota_for_one_person_and_it_is_on_record(client: Client, ada: Any) -> None:
     bob = a_user("bob")
     path = f"/people/{bob.pk}/quota"
