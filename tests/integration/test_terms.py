@@ -205,8 +205,8 @@ def test_a_held_group_is_released_by_button_and_by_api(client: Client, ada: Any)
 
 
 def test_a_job_that_does_not_wait_is_not_said_to_be_released(client: Client, ada: Any) -> None:
-    for state in ("admitted", "running", "finished"):
-        one = a_job(ada, state=state)
+    for state, outcome in (("admitted", ""), ("running", ""), ("finished", "completed")):
+        one = a_job(ada, state=state, outcome=outcome)
         answer = post(client, f"/api/v1/jobs/{one.pk}/release")
         assert answer.status_code == 409
         assert "does not wait any more" in answer.json()["error"]["message"]
