@@ -12,6 +12,8 @@ import time
 from placement.runner.attempt import CLAIMED_BY_ANOTHER
 from placement.runner.launch import CODE_ROOT, ENVIRONMENT, LaunchResult, launch
 
+_LEAVES_IN = 2.0  # seconds after which a nursery that was let go and is still there is killed
+
 
 class Nursery:
     """One nursery, started when it is first needed and again when it is gone; for one thread of one process."""
@@ -33,6 +35,7 @@ class Nursery:
             self.close()
             heard = b""
         if heard is None:
+            self._replace()
             return LaunchResult(ok=False, message=f"the runner did not confirm the start within {timeout_s:g} s")
         code, _, sentence = heard.decode("utf-8", "replace").strip().partition(" ")
         if not code.isdigit():
@@ -44,8 +47,18 @@ class Nursery:
         if self._socket is not None:
             self._socket.close()
         if self._process is not None:
-            self._process.wait()  # it ends when it sees that nobody asks any more
+            try:
+                self._process.wait(_LEAVES_IN)  # it ends when it sees that nobody asks any more
+            except subprocess.TimeoutExpired:  # somebody stopped it, or it hangs
+                self._process.kill()
+                self._process.wait()
         self._socket = self._process = None
+
+    def _replace(self) -> None:
+        """End a nursery that may hear nobody, so that only this start is late; a slow runner is not its child."""
+        if self._process is not None:
+            self._process.kill()
+        self.close()
 
     def _ask(self, run_dir: str, timeout_s: float) -> bytes | None:
         """Return what the runner said, b"" where it ended without a word, None where it took too long."""

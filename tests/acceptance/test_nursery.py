@@ -70,6 +70,29 @@ def test_a_killed_nursery_is_replaced_and_its_runs_go_on(nursery: Nursery) -> No
     assert first.ended().code == 5
 
 
+def test_a_nursery_that_hangs_delays_one_start_and_is_replaced(nursery: Nursery) -> None:
+    first, late, next_one = Run("while [ ! -e go ]; do sleep 0.05; done; exit 5"), Run("exit 6"), Run("exit 7")
+    assert nursery.launch(first.dir).ok
+    hung = pid_of(nursery)
+    os.kill(hung, signal.SIGSTOP)
+    assert "did not confirm" in nursery.launch(late.dir, timeout_s=0.3).message
+    assert read_stat(hung) is None
+    assert [nursery.launch(run.dir).ok for run in (next_one, late)] == [True, True]
+    assert [next_one.ended().code, late.ended().code] == [7, 6]
+    (first.home / "go").touch()
+    assert first.ended().code == 5
+
+
+def test_a_stopped_nursery_can_be_let_go() -> None:
+    nursery, run = Nursery(), Run("exit 4")
+    assert nursery.launch(run.dir).ok
+    pid = pid_of(nursery)
+    os.kill(pid, signal.SIGSTOP)
+    nursery.close()
+    assert read_stat(pid) is None
+    assert run.ended().code == 4
+
+
 def test_a_nursery_that_nobody_asks_any_more_ends_and_its_runs_go_on() -> None:
     nursery, run = Nursery(), Run("while [ ! -e go ]; do sleep 0.05; done; exit 5")
     assert nursery.launch(run.dir).ok
