@@ -18,6 +18,11 @@ _kept: dict[tuple[int, str, bool], Row] = {}
 _reading = threading.Lock()
 
 
+def forget() -> None:
+    """Forget what was read."""
+    _kept.clear()
+
+
 def version() -> int:
     """Return the store's version: estimates made at one version stay true until it changes."""
     found = StoreVersion.objects.filter(pk=1).values_list("version", flat=True).first()

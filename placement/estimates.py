@@ -77,6 +77,11 @@ def _cached(name: tuple[object, ...], version: int) -> object | None:
     return _kept.get(name)
 
 
+def forget() -> None:
+    """Forget what is kept."""
+    _kept.clear()
+
+
 def _given(**amounts: int | None) -> dict[str, int]:
     return {kind: amount for kind, amount in amounts.items() if amount is not None}
 

@@ -12,7 +12,7 @@ from django.test import Client
 from placement.domain.jobs import State
 from placement.models import Job, Role
 from placement.runner.record import ExitRecord
-from placement.services.ending import Round, end
+from placement.services.ending import Round, judged, store
 from placement.services.learning import Windows
 from placement.snapshots import knobs_now
 from tests.integration.rows import a_finished, a_machine, a_running, a_user
@@ -37,7 +37,7 @@ def ended(job: Job) -> Job:
         job.pk, 1, "boot", code=0, started_at=SUMMER.timestamp(), ended_at=WINTER.timestamp(), duration_s=3600.0
     )
     knobs, instrument = knobs_now()
-    assert end(job, record, "", Round(Windows(), 5000.0, knobs, instrument, {}))
+    assert store([judged(job, record, "")], Round(Windows(), 5000.0, knobs, instrument, {}))
     job.refresh_from_db()
     return job
 
