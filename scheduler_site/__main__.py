@@ -10,12 +10,15 @@ from pathlib import Path
 
 from scheduler_site import service
 
+# Commands that look at what a service keeps, or change it: where none has ever kept anything they can only mislead.
+OF_A_SERVICE = frozenset({"cancel_all", "cancel_demo", "health", "knob", "login_link", "pin", "workload"})
+
 
 def main(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     # These hand everything that follows to another program, so argparse must not look at it.
     if arguments[:1] == ["manage"]:
-        return _pass_on("manage.py", *arguments[1:])
+        return _manage(arguments[1:])
     if arguments[:1] == ["shots"]:
         return _pass_on("-m", "tests.shots", *arguments[1:])
     if arguments[:1] in (["test"], ["lint"]):
@@ -41,6 +44,25 @@ def main(arguments: list[str]) -> int:
     )
 
 
+def _manage(arguments: list[str]) -> int:
+    """Hand over to Django, with the data directory that `--data` names; refuse where the one meant is empty."""
+    parser = argparse.ArgumentParser(prog="tidegate manage", add_help=False, allow_abbrev=False)
+    parser.add_argument("--data", type=_absolute, default=None)
+    options, rest = parser.parse_known_args(arguments)
+    if options.data is not None:
+        os.environ["TIDEGATE_DATA"] = str(options.data)
+    data = Path(os.environ.get("TIDEGATE_DATA") or service.REPOSITORY / "var")
+    kept = os.environ.get("TIDEGATE_DATABASE_URL") or (data / "tidegate.sqlite3").exists()
+    if rest and rest[0] in OF_A_SERVICE and not kept and not {"-h", "--help"} & set(rest):
+        print(
+            f"No service has kept anything in {data}. Say where with --data DIR or TIDEGATE_DATA, as it was said to "
+            "./tidegate up, or start it first.",
+            file=sys.stderr,
+        )
+        return 2
+    return _pass_on("manage.py", *rest)
+
+
 def _parser() -> argparse.ArgumentParser:
     data = argparse.ArgumentParser(add_help=False)
     default = Path(os.environ.get("TIDEGATE_DATA") or service.REPOSITORY / "var")
@@ -51,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tidegate",
         description="Starts GPU jobs when measured memory leaves room.",
-        epilog="Also: test [--all] [pytest arguments], lint, shots, manage COMMAND.",
+        epilog="Also: test [--all] [pytest arguments], lint, shots, manage [--data DIR] COMMAND.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     up = commands.add_parser("up", parents=[data, pages], help="run everything on this machine")

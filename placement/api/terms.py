@@ -20,11 +20,16 @@ def read(body: Mapping[str, Any], values: dict[str, Any], wrong: dict[str, str])
         values["retry_wait_s"] = body["retry_wait_s"]
     if body.get("retry_on") is not None:
         asked = body["retry_on"]
-        values["retry_on"] = tuple(asked) if isinstance(asked, list) else asked
+        values["retry_on"] = tuple(_word(one) for one in asked) if isinstance(asked, list) else asked
     if body.get("not_before") is not None:
         _moment(body["not_before"], values, wrong)
     if body.get("after") is not None:
         _after(body["after"], values, wrong)
+
+
+def _word(asked: Any) -> Any:
+    """Return the name of an end as the API spells it, of what pages and messages write: "out of memory"."""
+    return asked.strip().lower().replace(" ", "_") if isinstance(asked, str) else asked
 
 
 def _moment(asked: Any, values: dict[str, Any], wrong: dict[str, str]) -> None:

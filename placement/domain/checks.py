@@ -131,7 +131,7 @@ def reading(board: Board, pool: Pool, device: Device | None) -> Check:
         since = "" if pool.age is None else f", last read {text.seconds(pool.age)} ago"
         return Check(Code.DEVICE_LOST, False, f"{name} is lost{since}{told}.", figures, pool.pool)
     if pool.state in (PoolState.NOT_READY, PoolState.UNSUPPORTED) or pool.age is None:
-        return Check(Code.NO_READING, False, f"{name} has given no reading yet{told}.", figures, pool.pool)
+        return Check(Code.NO_READING, False, f"There is no reading of {name} yet{told}.", figures, pool.pool)
     if pool.state is PoolState.STALE or not 0 <= pool.age <= limit:
         old, allowed = text.seconds(pool.age), text.seconds(limit)
         words = f"No fresh measurement of {name} for {old}{told}; {allowed} are allowed."
@@ -139,7 +139,8 @@ def reading(board: Board, pool: Pool, device: Device | None) -> Check:
     if pool.free is None:
         words = f"How much of {name} is free is not known{told}."
         return Check(Code.NO_READING, False, words, figures, pool.pool)
-    return Check(Code.STALE_READING, True, f"{name} was read {text.seconds(pool.age)} ago.", figures, pool.pool)
+    words = f"The last reading of {name} is {text.seconds(pool.age)} old."
+    return Check(Code.STALE_READING, True, words, figures, pool.pool)
 
 
 def pressure(board: Board, node: Node) -> Check:

@@ -122,8 +122,8 @@ def parse_moment(text: str, zone: tzinfo | None) -> float:
 def _no_outcome(part: str) -> str:
     known = ", ".join(o.value.replace("_", " ") for o in REPEATABLE)
     if part == Outcome.CANCELLED:
-        return f"A cancelled job is never run again by itself. Choose of: {known}."
-    return f"{part[:40]!r} is no end that can be followed by another try. Choose of: {known}."
+        return f"A cancelled job is never run again by itself. Choose from: {known}."
+    return f"{part[:40]!r} is no end that can be followed by another try. Choose from: {known}."
 
 
 def _after(after: Any) -> Iterator[tuple[str, str]]:

@@ -70,9 +70,10 @@ def lines(job: Job) -> tuple[Term, ...]:
     policy = retries.from_json(wording.mapping(job.retry_policy))
     if policy is not None:
         number = f"; this is try {job.retry_number}" if job.retry_number else ""
-        on = ", ".join(o.value.replace("_", " ") for o in policy.on)
-        wait = f", {wording.span(policy.wait_s)} later, then twice as long each time" if policy.wait_s else ", at once"
-        found.append(Term(f"run again up to {policy.times} times after {on}{wait}{number}"))
+        on = " or ".join(o.value.replace("_", " ") for o in policy.on)
+        wait = f"after {wording.span(policy.wait_s)}, then twice as long each time" if policy.wait_s else "at once"
+        times = "once" if policy.times == 1 else f"up to {policy.times} times"
+        found.append(Term(f"run again {times} if it ends as {on}: {wait}{number}"))
     behind = job.dependents.filter(job__state=State.QUEUED).order_by("job_id").values_list("job_id", flat=True)
     found += [Term("waited for by", job=pk) for pk in dict.fromkeys(behind[:SHOWN])]
     return tuple(found)

@@ -39,7 +39,7 @@ def draft(user: User, submission: Submission) -> Job:
     if workload:
         command = _filled(workload, submission.params, wrong)
     if not _says_how_often(submission, workload):
-        wrong["retry_times"] = "Say how often it may be run again, or leave the other answers about that empty."
+        wrong["retry_times"] = "Say how many further tries there may be, or leave their ends and their wait empty, too."
     if not (command or submission.argv) and not wrong:
         wrong["command"] = "Type a command, or choose a workload."
     if wrong:

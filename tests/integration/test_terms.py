@@ -45,7 +45,7 @@ def test_the_api_takes_gives_back_and_shows_it(client: Client, ada: Any) -> None
         after=[first.pk, {"job": first.pk, "when": "any"}],
         not_before="2031-12-01T08:00+01:00",
         retry_times=2,
-        retry_on=["lost"],
+        retry_on=["lost", "Out of memory"],  # as messages and pages write it, too
         retry_wait_s=5,
     )
     assert answer.status_code == 201, answer.content
@@ -55,12 +55,12 @@ def test_the_api_takes_gives_back_and_shows_it(client: Client, ada: Any) -> None
         (first.pk, "any", "queued"),
     ]
     assert job["not_before"] == "2031-12-01T07:00:00Z"
-    assert job["retry"] == {"times": 2, "on": ["lost"], "wait_s": 5.0, "longest_s": 3600.0}
+    assert job["retry"] == {"times": 2, "on": ["lost", "out_of_memory"], "wait_s": 5.0, "longest_s": 3600.0}
     page = client.get(f"/jobs/{job['id']}").content.decode()
     shown = re.sub(r"<[^>]+>", "", page)
     assert f"after #{first.pk} to complete (waiting)" in shown
     assert f"after #{first.pk} to end (waiting)" in shown
-    assert "run again up to 2 times after lost, 5 s later, then twice as long each time" in shown
+    assert "run again up to 2 times if it ends as lost or out of memory: after 5 s, then twice as long" in shown
     assert 'datetime="2031-12-01T07:00:00+00:00"' in page
     assert f"waited for by #{job['id']}" in re.sub(r"<[^>]+>", "", client.get(f"/jobs/{first.pk}").content.decode())
 
