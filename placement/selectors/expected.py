@@ -115,6 +115,13 @@ def _right(row: Forecast) -> str:
     return f"{round(10 * correction.within)} of 10 such forecasts were right"
 
 
+def forget() -> None:
+    """Read the record anew when it is next needed; for tests, each of which has a database of its own."""
+    global _record
+    with _lock:
+        _record = (float("-inf"), Record())
+
+
 def _recent() -> Record:
     global _record
     with _lock:

@@ -16,6 +16,7 @@ django.setup()
 
 from calibration import rows  # noqa: E402
 from placement import estimates  # noqa: E402
+from placement.selectors import expected  # noqa: E402
 
 
 def pytest_unconfigure() -> None:
@@ -24,6 +25,10 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_learned_before() -> None:
-    """Rows are known by their ids, which come again in each test's database and never in a service's."""
+    """Rows are known by their ids, which come again in each test's database and never in a service's.
+
+    How good forecasts were is kept for a minute: without this a page would tell the record of the test before.
+    """
     rows.forget()
     estimates.forget()
+    expected.forget()
