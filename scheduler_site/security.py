@@ -1,10 +1,11 @@
-"""Headers that keep a page from running anything that did not come from this service."""
+"""What holds for every page: headers that let it run nothing of others, and no text that a database cannot hold."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 
 # Plotly's image export draws through data: and blob: images; nothing needs inline script or style.
 POLICY = "; ".join(
@@ -34,3 +35,23 @@ def content_security_policy(
         return response
 
     return middleware
+
+
+def no_nul(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Return a middleware that refuses a NUL in an address or a form: PostgreSQL holds none, no program takes one.
+
+    The API looks at its own bodies, field by field.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if not request.path.startswith("/api/") and _holds_nul(request):
+            sentence = "The request holds a NUL character, which no text can. Take it out, and send it again."
+            return render(request, "placement/refused.html", {"sentence": sentence}, status=400)
+        return get_response(request)
+
+    return middleware
+
+
+def _holds_nul(request: HttpRequest) -> bool:
+    sent = [text for data in (request.GET, request.POST) for pair in data.lists() for text in (pair[0], *pair[1])]
+    return any("\0" in text for text in (request.path, *sent))
