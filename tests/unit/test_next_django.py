@@ -114,7 +114,7 @@ def test_without_one_a_line_says_so_and_nothing_is_missing(
     monkeypatch.setattr(next_django, "find_python", lambda environment: None)
     missing: list[str] = []
 
-    assert testing._on_the_next_django(missing) == []
+    assert testing._on_the_next_django(missing, False) == []
     assert missing == []
     assert capsys.readouterr().out == ("== newest Django: no Python 3.12 or newer was found here, so it is left out\n")
 
@@ -125,8 +125,8 @@ def test_both_fast_tiers_run_on_the_one_that_is_found(monkeypatch: pytest.Monkey
     ran: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(testing, "_run", lambda name, command: ran.append((name, list(command))) or [name])
 
-    assert testing._on_the_next_django([]) == [
-        "unit tests on the newest Django",
+    assert testing._on_the_next_django([], True) == [
+        "unit tests on the newest Python",
         "integration tests on the newest Django",
     ]
     assert {command[0] for _, command in ran} == {"/x/.venv-next/bin/python"}
