@@ -112,7 +112,9 @@ def test_the_same_mistake_three_times_holds_the_rest_until_somebody_releases_it(
     assert seen["held_by"] == "tidegate"
     assert ann.job(made[4])["held_by"] == "tidegate"
     page = ann.read(f"/jobs/{made[3]}")
-    assert f"held by tidegate: {told}" in re.sub("<[^>]+>", "", page)
+    words = " ".join(re.sub("<[^>]+>", "", page).split())
+    assert "held by tidegate" in words
+    assert told in words
     assert 'id="release"' in page
     ann.send(f"/jobs/{made[3]}/release", b"")
     for job in made[3:]:
