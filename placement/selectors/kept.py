@@ -45,6 +45,7 @@ def _data_version(path: str) -> Hashable | None:
     with _reading:
         try:
             if _reader is None or _reader[:2] != (os.getpid(), path):
+                _let_go()
                 opened = sqlite3.connect(
                     f"file:///{quote(path.lstrip('/'))}?mode=ro",
                     uri=True,
@@ -55,8 +56,16 @@ def _data_version(path: str) -> Hashable | None:
                 _reader = (os.getpid(), path, opened)
             return (path, id(_reader[2]), _reader[2].execute("PRAGMA data_version").fetchone()[0])
         except sqlite3.Error:
-            _reader = None
+            _let_go()
             return None
+
+
+def _let_go() -> None:
+    """Close what is open; a parent's connection is the parent's to close."""
+    global _reader
+    if _reader is not None and _reader[0] == os.getpid():
+        _reader[2].close()
+    _reader = None
 
 
 class Kept(Generic[T]):
