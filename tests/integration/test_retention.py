@@ -15,7 +15,7 @@ from calibration import pruning, rows
 from calibration.domain.sediment import Key
 from calibration.models import Point, Sediment
 from placement.models import AuditEntry, DecisionRecord, ForecastRecord, Job, Lease
-from placement.services import retention, tuning
+from placement.services import retention, run_directories, tuning
 
 pytestmark = pytest.mark.django_db
 DAY = 86400
@@ -23,6 +23,7 @@ DAY = 86400
 
 @pytest.fixture
 def runs(tmp_path: Path, settings: object) -> Path:
+    run_directories._sizes.clear()  # names come again in each test, and never in a service
     settings.RUNS = tmp_path  # type: ignore[attr-defined]
     return tmp_path
 
