@@ -159,7 +159,7 @@ def _alone(ending: Ending, round_: Round) -> bool:
             return _end(ending, round_)
     except DatabaseError:
         raise
-    except Exception:
+    except Exception:  # what one job left behind must not keep the others of the crowd from ending
         log.exception("the end of #%s cannot be stored", ending.job.pk, extra={"action": "end_failed"})
         return False
 

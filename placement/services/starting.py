@@ -76,7 +76,7 @@ def start_all(
 def _logged(job_id: int) -> Iterator[None]:
     try:
         yield
-    except Exception:
+    except Exception:  # one start of a message; without a claim it is told again
         log.exception("#%s could not be looked after", job_id, extra={"action": "start_failed"})
 
 
