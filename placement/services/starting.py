@@ -48,6 +48,8 @@ def start_all(
 ) -> tuple[list[tuple[int, str]], list[tuple[int, int]]]:
     """Start attempts (job, attempt); return what came of each, and those that have no row yet.
 
+    A message that comes twice, late or for a job that was cancelled starts nothing: the row and the runner's
+    claim decide. A start that cannot be prepared ends the job with the reason.
     What one start raises delays only that one: it has no claim, so it is told again. All are prepared, then one
     transaction notes it, then all are launched: a start that wrote for itself would queue for the database each time.
     """
@@ -78,23 +80,6 @@ def _logged(job_id: int) -> Iterator[None]:
         yield
     except Exception:  # one start of a message; without a claim it is told again
         log.exception("#%s could not be looked after", job_id, extra={"action": "start_failed"})
-
-
-def start(job_id: int, attempt: int, by: Launch | None = None) -> str:
-    """Launch the runner of an admitted attempt; return what came of it in one sentence.
-
-    A message that comes twice, late or for a job that was cancelled starts nothing: the row and the runner's
-    claim decide. A start that cannot be prepared ends the job with the reason.
-    """
-    _taken()
-    job = _rows().filter(pk=job_id).first()
-    if job is None:
-        raise NoRow(f"There is no job #{job_id} yet.")
-    sentence = _prepare(job, attempt)
-    if sentence:
-        return sentence
-    _note([job])
-    return (by or launch)(lifecycle.run_dir_of(job)).message
 
 
 def _taken() -> None:

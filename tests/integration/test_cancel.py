@@ -14,7 +14,7 @@ from placement.domain.jobs import State
 from placement.models import Job
 from placement.services import dispatching, jobs, starting
 from tests.integration.databases import together
-from tests.integration.loop_here import Here, alive, control, here, leased
+from tests.integration.loop_here import Here, alive, control, here, leased, started
 from tests.wait import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -77,9 +77,9 @@ def test_cancel_before_the_start_is_told_leaves_nothing_to_run(node: Here, tmp_p
     node.tick()
     assert jobs.cancel(node.user, job.pk).endswith("is being stopped.")
 
-    assert "is being cancelled" in starting.start(job.pk, 1)
+    assert "is being cancelled" in started(job.pk)
     node.end(job)
-    assert "is not to be started" in starting.start(job.pk, 1)
+    assert "is not to be started" in started(job.pk)
 
     assert (job.outcome, job.started_at, leased()) == ("cancelled", None, 0)
     assert not notes.exists()
@@ -98,7 +98,7 @@ def test_cancel_between_the_check_and_the_launch_leaves_nothing_to_run(
         return launch(run_dir)
 
     monkeypatch.setattr(starting, "launch", late)
-    starting.start(job.pk, 1)
+    started(job.pk)
     node.end(job)
 
     assert (job.outcome, leased()) == ("cancelled", 0)
@@ -143,7 +143,7 @@ def test_a_start_from_a_thread_with_blocked_signals_is_still_ended_by_term(node:
 
     def start() -> str:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-        return starting.start(job.pk, 1)
+        return started(job.pk)
 
     try:
         together(start)

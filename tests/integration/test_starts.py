@@ -19,7 +19,7 @@ from placement.runner.launch import launch
 from placement.runner.record import claim
 from placement.services import dispatching, jobs, starting
 from tests.integration.databases import together
-from tests.integration.loop_here import GIB, MIB, Here, control, here, leased
+from tests.integration.loop_here import GIB, MIB, Here, control, here, leased, started
 from tests.wait import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,10 +35,10 @@ def test_a_start_that_is_told_three_times_runs_once(node: Here, tmp_path: Path) 
     notes = tmp_path / "notes"
     job = node.run(f"echo $$ >> {notes}; sleep 600")
 
-    said = together(*[lambda: starting.start(job.pk, 1)] * 2)
+    said = together(*[lambda: started(job.pk)] * 2)
     jobs.cancel(node.user, job.pk)
     node.end(job)
-    said.append(starting.start(job.pk, 1))
+    said.append(started(job.pk))
 
     assert all("is not to be started" in sentence for sentence in said)
     assert len(notes.read_text().splitlines()) == 1
@@ -51,7 +51,7 @@ def test_starts_that_race_before_the_row_says_running_run_once(node: Here, tmp_p
     job = node.submit(f"echo $$ >> {notes}; exit 0")
     node.tick()
 
-    said = together(*[lambda: starting.start(job.pk, 1)] * 4)
+    said = together(*[lambda: started(job.pk)] * 4)
 
     node.end(job)
     assert (job.outcome, len(notes.read_text().splitlines())) == ("completed", 1)
@@ -60,8 +60,7 @@ def test_starts_that_race_before_the_row_says_running_run_once(node: Here, tmp_p
 
 def test_a_message_that_comes_before_its_row_is_asked_for_again(node: Here) -> None:
     job_id = 41
-    with pytest.raises(LookupError):
-        starting.start(job_id, 1)
+    assert starting.start_all([(job_id, 1)]) == ([], [(job_id, 1)])
     assert tasks.start.max_retries > 0
     with pytest.raises(Exception) as caught:  # eager: asked for again at once, until there are no tries left
         tasks.start.apply(args=(job_id, 1), throw=True)
@@ -270,10 +269,10 @@ def test_an_attempt_whose_directory_was_removed_right_after_its_launch_does_not_
     notes = tmp_path / "notes"
     job = node.submit(f'echo $$ >> {notes}; rm -rf "$(dirname "$TIDEGATE_RECEIPTS")"; sleep 1')
     node.tick()
-    starting.start(job.pk, 1)
+    started(job.pk)
     until(lambda: not starting.lifecycle.run_dir_of(job).exists(), 10, "the run directory to go")
 
-    said = starting.start(job.pk, 1)
+    said = started(job.pk)
 
     job.refresh_from_db()
     assert (job.state, job.outcome) == ("finished", "lost")
