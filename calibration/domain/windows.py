@@ -109,7 +109,7 @@ def close(
     that no process list explains and that came and went with the run; ``wall`` is the unix second of the end.
     ``kernel_peak`` is the kernel's figure (bytes of RSS) for the largest of the run's processes. It stands for the
     RAM of a completed run that was too short to be sampled; nobody keeps such a figure for a device. ``most`` is what
-    a pool gives to one run at most: what a death asks for is cut to it, or nothing could ever serve again.
+    a pool gives to one run at most: what a death asks for is cut to it unless the run had all of it already.
     """
     charge, cap = dict(charge or {}), dict(cap or {})
     seen = {kind: level for kind, level in window.levels.items() if level.samples >= knobs.min_samples}
@@ -134,7 +134,9 @@ def close(
         used = window.levels[kind].peak if kind in window.levels else None
         asked = next_charge_after_death(used, charge.get(kind), cap.get(kind), how, knobs)
         if asked is not None:
-            next_charge[kind] = min(asked, (most or {}).get(kind, asked))
+            had, gives = charge.get(kind), (most or {}).get(kind)
+            # Who had less than all of it is given all of it next; who had all needs more than such a pool has.
+            next_charge[kind] = asked if had is None or gives is None or had >= gives else min(asked, gives)
     for kind, amount in (unexplained or {}).items():
         if amount > 0:
             notes.append(f"{kind}: lower bound, up to {gib(amount)} more began with this job")

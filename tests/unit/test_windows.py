@@ -100,10 +100,13 @@ def test_a_death_at_the_cap_asks_for_more_even_when_nothing_was_seen():
     assert row.peaks == {}
 
 
-def test_a_death_asks_for_no_more_than_its_pool_gives():
+def test_a_death_asks_for_no_more_than_its_pool_gives_unless_it_had_all_of_it():
     given = {"cap": {"vram": 20 * GIB}, "died_of": {"vram": "cap"}, "most": {"vram": 23 * GIB}}
-    row = close(Window(0.0), 0.4, "cap_exceeded", key=KEY, **given)
+    row = close(Window(0.0), 0.4, "cap_exceeded", key=KEY, charge={"vram": 15 * GIB}, **given)
     assert row.next_charge == {"vram": 23 * GIB}
+    for had in ({"vram": 23 * GIB}, {}):  # a larger card may serve it; what it had is not known
+        row = close(Window(0.0), 0.4, "cap_exceeded", key=KEY, charge=had, **given)
+        assert row.next_charge == {"vram": 30 * GIB}
 
 
 def test_the_row_keeps_cap_and_charge_and_says_what_began_with_the_job():
