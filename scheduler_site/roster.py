@@ -120,6 +120,7 @@ def web(data: Path, listener: socket.socket, environment: Mapping[str, str]) -> 
         argv=(
             *(sys.executable, "-m", "gunicorn", "scheduler_site.wsgi:application"),
             *(*arguments, "--graceful-timeout", "2", "--no-control-socket", "--log-level", "warning"),
+            *("--config", "python:scheduler_site.webserver"),
         ),
         environment=environment,
         log=data / "logs" / "web.log",

@@ -124,7 +124,7 @@ def test_a_killed_supervisor_leaves_no_process(broker: str) -> None:
         assert live.process is not None
         live.process.wait(5)
 
-        until(lambda: not alive(processes), 4, "the end of every process")
+        until(lambda: not alive(processes), 10, "the end of every process")
         live.start()  # and the data is free for the next one
         assert live.get("/healthz") == (200, "ok")
 
