@@ -8,7 +8,7 @@ from typing import Any
 
 from django.forms import BoundField
 from django.template import Context, Library
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -60,6 +60,18 @@ def since(at: datetime | None) -> str:
         timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S %Z"),
         span,
     )
+
+
+@register.simple_tag(takes_context=True)
+def nav(context: Context, name: str, word: str) -> str:
+    """Return the link to a page, marked on that page; nothing where no page has that name."""
+    try:
+        where = reverse(name)
+    except NoReverseMatch:
+        return ""
+    match = getattr(context.get("request"), "resolver_match", None)
+    here = mark_safe(' aria-current="page"') if match is not None and match.url_name == name else ""
+    return format_html('<a href="{}"{}>{}</a>', where, here, word)
 
 
 @register.simple_tag

@@ -14,7 +14,7 @@ from django.utils import timezone
 from calibration import selectors as history
 from calibration.domain.lineage import SERVICE
 from calibration.domain.samples import RAM
-from placement import charts
+from placement.charts import pools
 from placement.domain.errors import Refused
 from placement.forms.declarations import DeviceForm, HoldForm, NodeForm
 from placement.models import Device, Job, Node, Role
@@ -68,7 +68,7 @@ def series(request: HttpRequest, node: str, pool: str) -> HttpResponse:
         return JsonResponse({"error": {"code": "bad_request", "message": sentence}}, status=400)
     found = history.series(node, pool, span, int(time.time()), int(since) if since else None)
     declared = devices.declared(node, pool)
-    answer = charts.figure(found, _names(found.owners), declared)
+    answer = pools.figure(found, _names(found.owners), declared)
     return JsonResponse(answer)
 
 

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from calibration import selectors
 from calibration.models import Point
-from placement import charts
+from placement.charts import pools
 from placement.models import Role
 from tests.integration.rows import GIB, a_job, a_machine, a_user
 
@@ -29,7 +29,7 @@ def points(step: int, count: int, now: int = NOW, **more) -> None:
 
 def test_owners_and_external_stack_up_to_what_is_used():
     points(1, 3)
-    figure = charts.figure(
+    figure = pools.figure(
         selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW), {"job:7": "#7 train"}, 20 * GIB
     )
     owner, external, total, declared = figure["data"]
@@ -44,7 +44,7 @@ def test_owners_and_external_stack_up_to_what_is_used():
 def test_an_unknown_use_is_a_gap_and_never_zero():
     points(1, 2, used=None)
     series = selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW)
-    assert charts.external(series) == [None, None]
+    assert pools.external(series) == [None, None]
 
 
 def test_a_time_in_which_nothing_was_read_is_a_gap_and_no_slope():
@@ -60,7 +60,7 @@ def test_a_time_in_which_nothing_was_read_is_a_gap_and_no_slope():
 
 def test_owners_above_the_reading_leave_no_negative_external():
     points(1, 1, used=GIB)
-    assert charts.external(selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW)) == [0]
+    assert pools.external(selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW)) == [0]
 
 
 def test_only_what_is_newer_is_sent():
