@@ -126,17 +126,44 @@ class Sediment(models.Model):
         super().save(*args, **kwargs)
 
 
+class Known(models.Model):
+    """One row per key without its fingerprint: how many windows closed under it and when last, pruned ones too.
+
+    ``subject`` is calibration.domain.keys.subject: what a page is about, with one row per parameters.
+    """
+
+    subject = models.CharField(max_length=32)
+    workload = models.CharField(max_length=200)
+    script = models.CharField(max_length=500, blank=True)
+    params = models.TextField(blank=True)
+    params_digest = models.CharField(max_length=32)
+    runs = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)  # neither completed nor cancelled
+    last_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["subject", "params_digest"], name="one_row_per_key_known")]
+        indexes = [models.Index(fields=["subject", "-last_at"], name="known_by_subject")]  # reader: the page of one
+
+    def __str__(self) -> str:
+        return f"{self.workload} {self.script}"
+
+
 class Pin(models.Model):
-    """A number that an operator set for a workload and kind of pool, instead of what was learned."""
+    """A number that an operator set for a kind of pool, instead of what was learned.
+
+    It stands for all of a workload, or with a ``subject`` (see Known) for that one alone.
+    """
 
     workload = models.CharField(max_length=200)
+    subject = models.CharField(max_length=32, blank=True, default="", db_default="")
     kind = models.CharField(max_length=8)
     bytes = models.BigIntegerField()
     who = models.CharField(max_length=150)
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["workload", "kind"], name="one_pin_per_kind")]
+        constraints = [models.UniqueConstraint(fields=["workload", "subject", "kind"], name="one_pin_per_kind")]
 
 
 class StoreVersion(models.Model):

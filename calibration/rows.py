@@ -7,6 +7,7 @@ import threading
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
+from calibration.domain import keys
 from calibration.domain.sediment import Key, Row
 from calibration.models import OpenWindow, Pin, Sediment, StoreVersion, params_digest
 
@@ -84,9 +85,11 @@ def _closed(found: QuerySet[Sediment]) -> dict[int, Row]:
         return {head[0]: _kept[head] for head in heads if head in _kept}
 
 
-def pinned(workload: str) -> dict[str, int]:
-    """Return what an operator pinned for a workload: kind of pool to bytes."""
-    return dict(Pin.objects.filter(workload=workload).values_list("kind", "bytes"))
+def pinned(key: Key) -> dict[str, int]:
+    """Return what an operator pinned for a key, kind of pool to bytes; what its script alone has goes first."""
+    subjects = ("", keys.subject(key.workload, key.script, key.params))
+    found = Pin.objects.filter(workload=key.workload, subject__in=subjects).order_by("subject")
+    return dict(found.values_list("kind", "bytes"))
 
 
 def durations(workload: str, params: str, user: str) -> list[float]:

@@ -7,11 +7,14 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Greatest
+from django.utils import timezone
 
 from calibration import clock
+from calibration.domain import keys
 from calibration.domain.samples import Attribution, PoolSample, PoolState, Reading
 from calibration.domain.sediment import Row
-from calibration.models import OpenWindow, Pin, Point, PoolNow, Sediment, StoreVersion
+from calibration.models import Known, OpenWindow, Pin, Point, PoolNow, Sediment, StoreVersion, params_digest
 
 STEPS = (1, 10, 300)  # seconds
 _FIGURES = [
@@ -130,8 +133,20 @@ def keep(row: Row, owner: str, user: str, at: datetime, device_peaks: list[int])
             },
         )
         if created:
+            _count(row, at)
             raise_version()
     return kept
+
+
+def _count(row: Row, at: datetime) -> None:
+    """Count a window that closed under its key."""
+    key, failed = row.key, int(not row.completed and row.outcome != "cancelled")
+    subject, digest = keys.subject(key.workload, key.script, key.params), params_digest(key.params)
+    fields = {"workload": key.workload, "script": key.script, "params": key.params, "last_at": at}
+    known, _ = Known.objects.get_or_create(subject=subject, params_digest=digest, defaults=fields)
+    Known.objects.filter(pk=known.pk).update(
+        runs=F("runs") + 1, failed=F("failed") + failed, last_at=Greatest(F("last_at"), at)
+    )
 
 
 def raise_version() -> None:
@@ -169,11 +184,25 @@ def mark(
         raise_version()
 
 
-def pin(workload: str, kind: str, amount: int | None, who: str) -> None:
-    """Set the number that stands for a workload, or take it away with None."""
+def forget_before(workload: str, params: str, before: datetime, who: str, at: datetime, most: int) -> int:
+    """Forget rows of a key that ended before a time, ``most`` at once; return how many."""
+    old = Sediment.objects.filter(
+        workload=workload, params_digest=params_digest(params), at__lt=before, forgotten=False
+    )
+    with transaction.atomic():
+        ids = list(old.order_by("-at").values_list("pk", flat=True)[:most])
+        gone = Sediment.objects.filter(pk__in=ids).update(forgotten=True, marked_by=who, marked_at=at)
+        if gone:
+            raise_version()
+    return gone
+
+
+def pin(workload: str, kind: str, amount: int | None, who: str, subject: str = "") -> None:
+    """Set the number that stands for a workload, with a subject for that one alone; None takes it away."""
     with transaction.atomic():
         if amount is None:
-            Pin.objects.filter(workload=workload, kind=kind).delete()
+            Pin.objects.filter(workload=workload, subject=subject, kind=kind).delete()
         else:
-            Pin.objects.update_or_create(workload=workload, kind=kind, defaults={"bytes": amount, "who": who})
+            fields = {"bytes": amount, "who": who, "at": timezone.now()}
+            Pin.objects.update_or_create(workload=workload, subject=subject, kind=kind, defaults=fields)
         raise_version()

@@ -33,7 +33,7 @@ def estimate_of(job: Job, version: int, knobs: Knobs) -> Estimate:
             _rows(key, version),
             hint=hint or None,
             declared=declared or None,
-            pinned=rows.pinned(key.workload) or None,
+            pinned=rows.pinned(key) or None,
             needs=needs,
             knobs=knobs,
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from . import resources
+from .absent import Seen, why_none
 from .curve import Figure, curve, learned_peak, lower_bound, sampled_first
 from .deaths import next_charge_after_death
 from .knobs import DEFAULTS, Knobs
@@ -131,7 +132,8 @@ def _pool(
         if declared is not None and basis > Basis.HINT and _far_above(counted.bytes, declared, knobs):
             notes.append(f"declared {gib(declared, counted.bytes)}, but {gib(counted.bytes, declared)} was seen")
     need = None if counted is None else counted.bytes
-    rungs = tuple(_rung(rung, figure, rung is basis, knobs) for rung, figure in figures.items())
+    seen = Seen(key, kind, current, older)
+    rungs = tuple(_rung(rung, figure, rung is basis, knobs, seen) for rung, figure in figures.items())
     at_least = None if bound is None else bound.bytes
     return PoolEstimate(kind, need, basis, margin_for(basis, need, knobs), rungs, tuple(notes), at_least)
 
@@ -140,9 +142,10 @@ def _far_above(seen: int, declared: int, knobs: Knobs) -> bool:
     return seen > declared * knobs.two_kinds_factor
 
 
-def _rung(basis: Basis, figure: Figure | None, counted: bool, knobs: Knobs) -> Rung:
+def _rung(basis: Basis, figure: Figure | None, counted: bool, knobs: Knobs, seen: Seen) -> Rung:
     if figure is None:
-        why = "nothing is known: it is watched first" if basis is Basis.COLD_START and counted else ""
+        cold = basis is Basis.COLD_START and counted
+        why = "nothing is known: it is watched first" if cold else why_none(basis, seen)
         return Rung(basis, None, margin_for(basis, None, knobs) if counted else None, why, counted)
     return Rung(basis, figure.bytes, margin_for(basis, figure.bytes, knobs), figure.why, counted)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os.path
 from collections.abc import Mapping
@@ -85,6 +86,20 @@ def workload_key(
     counted = {argument.name: argument.text for argument in arguments if argument.matters}
     text = json.dumps(counted, ensure_ascii=False, sort_keys=True)
     return CommandKey(name, f"workload: {name}", text, arguments, None, max(1, workers))
+
+
+def subject(workload: str, script: str, params: str) -> str:
+    """Return 32 hex digits that name what people look at as one: a workload, or one script of one person.
+
+    What is typed for a shell, or as code, has no script: there each text is one of its own.
+    """
+    text = "\0".join((workload, script, "" if script else params))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def named(workload: str) -> str:
+    """Return the subject of a named workload."""
+    return subject(workload, f"workload: {workload}"[:500], "")
 
 
 def _looks_like(part: commandline.Part) -> Look | None:

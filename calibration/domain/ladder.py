@@ -29,7 +29,7 @@ class Basis(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One rung of one pool: its number (None: it has none), its margin, where it came from, if it counted."""
+    """One rung of one pool: its number (None: it has none), its margin, where it came from or why there is none."""
 
     basis: Basis
     bytes: int | None

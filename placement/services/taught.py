@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -11,10 +12,11 @@ from calibration.domain.errors import BadAmount
 from calibration.domain.resources import gib, parse_bytes
 from calibration.models import Sediment
 from placement.domain.errors import NotFound, NotYours, Refused
-from placement.models import IrrelevantArgument, Job
+from placement.models import IrrelevantArgument, Job, Workload
 from placement.services import audit, cycle_row, learning, members
 
 KINDS = ("ram", "vram")
+FORGOTTEN_AT_ONCE = 1000  # rows marked in one transaction
 
 
 def argument(user: Any, job_id: int, name: str, matters: bool) -> str:
@@ -49,20 +51,44 @@ def run(user: Any, job_id: int, *, atypical: bool | None = None, forgotten: bool
     return f"#{job_id} {'counts' if not (atypical or forgotten) else 'does not count'} in estimates."
 
 
-def pin(user: Any, workload: str, kind: str, text: str | None) -> str:
-    """Set the number that a workload (or typed command's key) is charged, or take it away with None."""
+def forget_before(user: Any, workload: str, params: str, before: datetime) -> str:
+    """Forget all that a key was taught before a time. For operators. In short steps: others write in between."""
+    members.need(user, "operate")
+    now, who, gone = timezone.now(), audit.name_of(user), 0
+    if before > now:
+        raise Refused("That time is still to come: only what has ended can be forgotten. Give one that is past.")
+    while True:
+        with cycle_row.changing():
+            step = instrument.forget_before(workload, params, before, who, now, FORGOTTEN_AT_ONCE)
+            gone += step
+            if step < FORGOTTEN_AT_ONCE:
+                told = before.isoformat(timespec="minutes")
+                audit.record(user, "forget_runs", f"workload {workload}"[:200], before=told, runs=gone)
+                break
+    return f"{gone:,} {'run is' if gone == 1 else 'runs are'} forgotten: what ended before counts no more."
+
+
+def pin(user: Any, workload: str, kind: str, text: str | None, subject: str = "") -> str:
+    """Set the number that a workload is charged, or take it away with None; with a subject for that script alone."""
+    if user is not None:
+        members.need(user, "operate")
     if kind not in KINDS:
         raise Refused(f"{kind!r} is no kind of memory; it is one of {', '.join(KINDS)}.")
     try:
         amount = None if text is None else parse_bytes(text)
     except BadAmount as error:
-        raise Refused(str(error)) from error
-    if not Sediment.objects.filter(workload=workload).exists() and amount is not None:
+        raise Refused(str(error), {"amount": str(error)}) from error
+    if amount is not None and not _is_known(workload):
         raise Refused(f"Nothing has been learned of a workload called {workload!r} yet.")
     with cycle_row.changing():
-        instrument.pin(workload, kind, amount, audit.name_of(user))
+        instrument.pin(workload, kind, amount, audit.name_of(user), subject)
         audit.record(user, "pin", f"workload {workload}"[:200], kind=kind, bytes=amount)
-    return f"{workload}: {kind} is {'learned again' if amount is None else f'pinned at {gib(amount)}'}."
+    named = {"ram": "RAM", "vram": "device memory"}[kind]
+    return f"{workload}: {named} is {'learned again' if amount is None else f'pinned at {gib(amount)}'}."
+
+
+def _is_known(workload: str) -> bool:
+    return Sediment.objects.filter(workload=workload).exists() or Workload.objects.filter(name=workload).exists()
 
 
 def _job(job_id: int) -> Job:
