@@ -65,7 +65,7 @@ def _ladder(kind: str, pool: Mapping[str, Any]) -> Ladder:
                 basis=basis,
                 word=wording.rung(basis),
                 chip=wording.rung_class(basis),
-                why=str(rung.get("why") or "") or ("not needed" if basis == "cold_start" else "no number"),
+                why=str(rung.get("why") or "") or "–",  # rows of before did not say why a rung has no number
                 figure=gib(amount) if amount is not None else "–",
                 exact=f"{amount:,} bytes" if amount is not None else "no number",
                 margin=f"margin {gib(margin)}" if margin else "",
