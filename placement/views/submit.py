@@ -26,7 +26,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show the form; store a submission. The same form sent twice makes one job."""
     if request.method != "POST":
         return _show(request, _form(request))
-    form = _form(request, request.POST)
+    form = _form(request, _whole(request))
     impossible: list[dict[str, Any]] = []
     if form.is_valid():
         try:
@@ -92,6 +92,18 @@ def workload_fields(request: HttpRequest) -> HttpResponse:
         filled = {n: form.initial[n] for n in ("cwd", "setup", "workers", "exclusive", "time_limit_s")}
         response["HX-Trigger"] = json.dumps({"prefill": {n: str(v) for n, v in filled.items()}})
     return response
+
+
+def _whole(request: HttpRequest) -> Any:
+    """Return what was posted; what the one-line box does not ask for is as this person's last jobs had it."""
+    if "quick" not in request.POST:
+        return request.POST
+    data = request.POST.copy()
+    usual = submit.choices(request.user).directories
+    data.setdefault("kind", "command")
+    data.setdefault("cwd", usual[0] if usual else "")
+    data.setdefault("gpu", submit.preselect(request.user, data.get("command", ""), "")[0])
+    return data
 
 
 def _form(request: HttpRequest, data: Any = None) -> SubmitForm:
