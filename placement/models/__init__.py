@@ -12,6 +12,7 @@ from placement.models.job import Job
 from placement.models.lease import Lease
 from placement.models.member import LoginAttempt, LoginLink, Member, Role
 from placement.models.node import Device, Node
+from placement.models.token import Scope, Token
 from placement.models.workload import IrrelevantArgument, Workload
 
 __all__ = [
@@ -33,5 +34,7 @@ __all__ = [
     "Member",
     "Node",
     "Role",
+    "Scope",
+    "Token",
     "Workload",
 ]

@@ -6,6 +6,10 @@ from django.conf import settings
 from django.db import models
 
 
+CAP = "_tidegate_cap"
+"""Name of the attribute of a user in hand that says which role they act with at most."""
+
+
 class Role(enum.StrEnum):
     VIEWER = "viewer"
     SUBMITTER = "submitter"

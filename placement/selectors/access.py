@@ -5,14 +5,24 @@ from __future__ import annotations
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from placement.models import Job, Member, Role
+from placement.models.member import CAP
 
 RANK = {role: rank for rank, role in enumerate(Role)}
 
 
 def role_of(user: AbstractBaseUser | AnonymousUser) -> Role | None:
-    """Return the role: a superuser is an admin, a user without a row may only look. None: logged out."""
+    """Return the role: a superuser is an admin, a user without a row may only look. None: logged out.
+
+    Where something acts in their name it is no more than that may do.
+    """
     if not user.is_authenticated or not user.is_active:
         return None
+    capped: Role | None = getattr(user, CAP, None)
+    own = _own(user)
+    return own if capped is None else min(own, capped, key=RANK.__getitem__)
+
+
+def _own(user: AbstractBaseUser | AnonymousUser) -> Role:
     if getattr(user, "is_superuser", False):
         return Role.ADMIN
     known = getattr(user, "_tidegate_role", None)

@@ -19,6 +19,7 @@ from placement.domain import login_wait
 from placement.domain.accounts import Person
 from placement.domain.errors import NotYours, Refused
 from placement.models import LoginAttempt, LoginLink, Member, Role
+from placement.models.member import CAP
 from placement.services import audit
 from placement.services.cycle_row import changing
 
@@ -29,7 +30,18 @@ _MOST_JOBS = 1_000_000
 
 
 def role_of(user: Any) -> Role:
-    """Return the role: a superuser is an admin, somebody without one a viewer."""
+    """Return the role: a superuser is an admin, somebody without one a viewer; no more than a cap on it allows."""
+    capped: Role | None = getattr(user, CAP, None)
+    own = _own_role(user)
+    return own if capped is None else min(own, capped, key=_RANK.__getitem__)
+
+
+def cap(user: Any, most: Role | None) -> None:
+    """Let this object of a user do no more than a role allows, whatever theirs is: for what acts in their name."""
+    setattr(user, CAP, most)
+
+
+def _own_role(user: Any) -> Role:
     if not user.is_active:
         return Role.VIEWER
     if user.is_superuser:
@@ -57,7 +69,7 @@ def person(user: Any) -> Person:
         mapped = user.member.account
     except ObjectDoesNotExist:
         mapped = ""
-    return Person(user.get_username(), role_of(user) is Role.ADMIN, mapped)
+    return Person(user.get_username(), _own_role(user) is Role.ADMIN, mapped)
 
 
 def make_link(user: Any, *, lifetime_s: float = 86_400, address: str = "") -> str:
