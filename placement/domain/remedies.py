@@ -1,0 +1,233 @@
+"""What would start a waiting job: who would have to end, what could be asked for instead, whose word is missing.
+
+Each remedy holds: a cycle on the snapshot after its steps starts the job. Bytes and seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from calibration.domain.estimate import Basis, Estimate
+from calibration.domain.resources import MIB
+from placement.domain.changes import Change, Edited, Ends, Opened, Released, after, back, mine
+from placement.domain.decision import Code
+from placement.domain.durations import Sure
+from placement.domain.fewest import fewest
+from placement.domain.future import ENDLESS, ends
+from placement.domain.gate import look
+from placement.domain.lifting import comes, lifted
+from placement.domain.places import Board, in_force, waiting_demand
+from placement.domain.plan import Cycle, ordered
+from placement.domain.requests import Exclusive, Gpu
+from placement.domain.snapshot import Snapshot, Waiting
+
+ForWorkers = Callable[[int], Estimate]
+Declaring = Callable[[str, int], Estimate]
+
+MOST_WORKERS = 64  # as a preview looks for
+PLACES = 3  # ends are told of so many places
+_STEP = 64 * MIB  # a smaller declaration is looked for in such steps
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Steps after which the job starts, and what it then stands on.
+
+    ``in_s`` seconds until it comes by itself, None where somebody has to do it or nobody can tell; ``gives`` the bytes
+    that come back on the place by ``Ends``; ``need`` what the job would be charged there, of its device if it has one.
+    """
+
+    steps: tuple[Change, ...]
+    node: str
+    device: str | None
+    place: str
+    need: int
+    gives: int = 0
+    in_s: float | None = None
+    sure: Sure = Sure.GUESS
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Return the running jobs that would have to end."""
+        return tuple(job for step in self.steps if isinstance(step, Ends) for job in step.jobs)
+
+    @property
+    def edit(self) -> Edited | None:
+        """Return what would have to be asked for instead, None where nothing."""
+        return next((step for step in self.steps if isinstance(step, Edited)), None)
+
+
+def remedies(
+    snapshot: Snapshot, job: int, for_workers: ForWorkers | None = None, declaring: Declaring | None = None
+) -> tuple[Remedy, ...]:
+    """Return what would start the job, what comes by itself first; () where nothing of this kind would.
+
+    One remedy without steps: the next cycle starts it.
+
+    ``for_workers`` gives the estimate at a worker count, ``declaring`` the one with so many bytes declared of a kind.
+    """
+    first = lifted(snapshot, job)
+    if first is None:
+        return ()
+    cleared = after(snapshot, job, first)
+    came = comes(snapshot, first)
+    start = starts(cleared, job)
+    if start is not None:
+        return (_remedy(first, start, came),)
+    found = [
+        *_by_ends(cleared, job, first, came),
+        *_by_edit(cleared, job, first, for_workers, declaring),
+        *_by_hand(cleared, job, first),
+    ]
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a cycle would start the job."""
+
+    node: str
+    device: str | None
+    place: str
+    need: int
+
+
+def starts(snapshot: Snapshot, job: int) -> Start | None:
+    """Return where the next cycle starts the job, everybody before it served; None where it does not."""
+    cycle = _at_its_turn(snapshot, job)
+    waiting = mine(snapshot, job)
+    return _start(cycle, waiting) if cycle.may_start(waiting) else None
+
+
+def _start(cycle: Cycle, waiting: Waiting) -> Start | None:
+    decision = cycle.ask(waiting)
+    grant = decision.grant
+    if grant is None:
+        return None
+    lead = grant.device if grant.device in grant.charges else "ram"
+    return Start(grant.node, grant.device, decision.candidates[0].label, grant.charges.get(lead or "ram", 0))
+
+
+def _at_its_turn(snapshot: Snapshot, job: int) -> Cycle:
+    cycle = Cycle(snapshot)
+    for waiting in ordered(snapshot):
+        if waiting.job == job:
+            break
+        cycle.consider(waiting)
+    return cycle
+
+
+def _remedy(steps: tuple[Change, ...], start: Start, in_s: float | None, sure: Sure = Sure.GUESS) -> Remedy:
+    return Remedy(steps, start.node, start.device, start.place, start.need, 0, in_s, sure)
+
+
+def _by_ends(snapshot: Snapshot, job: int, first: tuple[Change, ...], came: float | None) -> list[Remedy]:
+    """Return for each place the fewest jobs whose end makes room there, the soonest place first."""
+    board, waiting = Board(snapshot), mine(snapshot, job)
+    demand, found, seen = waiting_demand(waiting), [], set()
+    for place in board.places(waiting.request):
+        one = look(board, demand, place)
+        codes = {check.code for check in one.candidate.objections}
+        if one.ok or codes & (ENDLESS | {Code.HELD}):
+            continue
+        jobs = fewest(snapshot, board, waiting, one)
+        if not jobs or jobs in seen:
+            continue
+        seen.add(jobs)
+        steps = (*first, Ends(jobs))
+        start = starts(after(snapshot, job, (Ends(jobs),)), job)
+        if start is None:  # somebody older takes what comes back
+            continue
+        until = ends(board, place.node.name)
+        last = max(until[other].bar for other in jobs)
+        given = back(board, place.node, frozenset(jobs)).get(place.uuid or place.node.ram.pool, 0)
+        found.append(
+            Remedy(
+                steps,
+                start.node,
+                start.device,
+                start.place,
+                start.need,
+                given,
+                None if came is None else max(last, came),
+                min(until[other].sure for other in jobs),
+            )
+        )
+    told = sorted(found, key=lambda r: (r.in_s is None, r.in_s or 0.0, len(r.ends), r.place))
+    return [r for r in told if not any(set(o.ends) < set(r.ends) for o in told)][:PLACES]
+
+
+def _by_edit(
+    snapshot: Snapshot,
+    job: int,
+    first: tuple[Change, ...],
+    for_workers: ForWorkers | None,
+    declaring: Declaring | None,
+) -> Iterator[Remedy]:
+    """Yield what the job could ask for instead so that it starts at once."""
+    cycle, waiting = _at_its_turn(snapshot, job), mine(snapshot, job)
+
+    def tried(edit: Edited) -> Remedy | None:
+        made = edit.made(waiting)
+        start = _start(cycle, made) if cycle.may_start(made) else None
+        return None if start is None else _remedy((*first, edit), start, None)
+
+    if for_workers is not None:
+        for count in range(min(waiting.workers - 1, MOST_WORKERS), 0, -1):
+            if found := tried(Edited(for_workers(count), workers=count)):
+                yield found
+                break
+    if waiting.request.exclusive is not Exclusive.NO and (found := tried(Edited(beside=True))):
+        yield found
+    named = waiting.request.node is not None or waiting.request.device is not None
+    if named and (found := tried(Edited(anywhere=True))):
+        yield found
+    if declaring is not None:
+        for kind in ("vram", "ram"):
+            if found := _declared(waiting, kind, declaring, tried):
+                yield found
+
+
+def _declared(
+    waiting: Waiting, kind: str, declaring: Declaring, tried: Callable[[Edited], Remedy | None]
+) -> Remedy | None:
+    """Return the largest smaller declaration that starts, None where the charge does not stand on one."""
+    pool = waiting.estimate.pools.get(kind)
+    if pool is None or pool.basis is not Basis.DECLARED or not pool.need:
+        return None
+    if kind == "vram" and waiting.request.gpu is Gpu.NONE:
+        return None
+    low, high, best = 0, (pool.need - 1) // _STEP, None
+    while low < high:
+        middle = (low + high + 1) // 2
+        amount = middle * _STEP
+        found = tried(Edited(declaring(kind, amount), declared={kind: amount}))
+        if found is None:
+            high = middle - 1
+        else:
+            low, best = middle, found
+    return best
+
+
+def _by_hand(snapshot: Snapshot, job: int, first: tuple[Change, ...]) -> Iterator[Remedy]:
+    """Yield the places that would serve if a person let them: released, or taken out of a drain."""
+    board, waiting, wall = Board(snapshot), mine(snapshot, job), snapshot.wall
+    done: set[Change] = set()
+    for place in board.places(waiting.request):
+        steps: list[Change] = []
+        node, device = place.node, place.device
+        if device is not None and in_force(device.hold, wall) and device.hold is not None:
+            steps.append(Released("device", device.hold.who, device.hold.until, node.name, device.uuid, place.label))
+        if in_force(node.hold, wall) and node.hold is not None:
+            steps.append(Released("node", node.hold.who, node.hold.until, node.name, None, node.name))
+        if device is not None and device.draining:
+            steps.append(Opened(node.name, device.uuid, place.label))
+        if node.state == "draining":
+            steps.append(Opened(node.name, None, node.name))
+        if len(steps) != 1 or steps[0] in done:
+            continue
+        done.add(steps[0])
+        start = starts(after(snapshot, job, tuple(steps)), job)
+        if start is not None:
+            yield _remedy((*first, *steps), start, comes(snapshot, (*first, *steps)))
