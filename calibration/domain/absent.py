@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .ladder import Basis
@@ -22,20 +22,6 @@ class Seen:
     def counts(self) -> list[int]:
         """Return the worker counts at which a run of the key was measured to its end, fewest first."""
         return sorted({max(1, row.key.workers) for row in self.current if _measured(row, self.kind)})
-
-
-def why_none(basis: Basis, seen: Seen) -> str:
-    """Return why this rung has no number; a cold start never has one."""
-    return {
-        Basis.MEASURED: _measured_none,
-        Basis.FITTED: _fitted_none,
-        Basis.SCALED: _scaled_none,
-        Basis.EDITED: _edited_none,
-        Basis.SIMILAR: _similar_none,
-        Basis.HINT: lambda _: "no workload's author set a preset",
-        Basis.DECLARED: lambda _: "nothing was declared",
-        Basis.COLD_START: lambda _: "not needed",
-    }[basis](seen)
 
 
 def _measured(row: Row, kind: str) -> bool:
@@ -85,3 +71,20 @@ def _workers(count: int) -> str:
 def _listed(counts: Sequence[int]) -> str:
     words = [str(count) for count in counts]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+_WHYS: Mapping[Basis, Callable[[Seen], str]] = {
+    Basis.MEASURED: _measured_none,
+    Basis.FITTED: _fitted_none,
+    Basis.SCALED: _scaled_none,
+    Basis.EDITED: _edited_none,
+    Basis.SIMILAR: _similar_none,
+    Basis.HINT: lambda _: "no workload's author set a preset",
+    Basis.DECLARED: lambda _: "nothing was declared",
+    Basis.COLD_START: lambda _: "not needed",
+}
+
+
+def why_none(basis: Basis, seen: Seen) -> str:
+    """Return why this rung has no number; a cold start never has one."""
+    return _WHYS[basis](seen)
