@@ -12,6 +12,7 @@ from placement.models.job import Job
 from placement.models.lease import Lease
 from placement.models.member import LoginAttempt, LoginLink, Member, Role
 from placement.models.node import Device, Node
+from placement.models.progress import JobProgress
 from placement.models.token import Scope, Token
 from placement.models.workload import IrrelevantArgument, Workload
 
@@ -27,6 +28,7 @@ __all__ = [
     "IrrelevantArgument",
     "Job",
     "JobArray",
+    "JobProgress",
     "KnobOverride",
     "Lease",
     "LoginAttempt",

@@ -25,7 +25,7 @@ from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
 from placement.models import Job, Lease, Node
-from placement.services import cycle_row, draining, learning, lifecycle, machine, markers, nodes, watching
+from placement.services import cycle_row, draining, learning, lifecycle, machine, markers, nodes, progress, watching
 from placement.services.history import History
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,7 @@ class Agent:
         self.drains = draining.Drains()
         self.history = History()
         self.markers = markers.Markers()
+        self.progress = progress.Reader()
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
         self.over: dict[int, int] = {}
@@ -101,6 +102,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     left = [job for job in jobs if job.pk not in over]
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
     watching.watch(agent.node, left, agent.over, knobs)
+    agent.progress.look(left)
     return ended
 
 
