@@ -98,7 +98,7 @@ class Ask:
         """Return the head and the body of one answer."""
         path = f"{self.path}?v={self.version}" if self.poll else self.path
         cookie = f"Cookie: {self.cookie}\r\n" if self.cookie else ""
-        htmx = "HX-Request: true\r\n" if self.poll else ""
+        htmx = "HX-Request: true\r\n" if "/fragments/" in self.path else ""
         self.socket.sendall(
             f"GET {path} HTTP/1.1\r\nHost: {self.where[0]}\r\nAccept-Encoding: gzip\r\n{cookie}{htmx}\r\n".encode()
         )
@@ -113,7 +113,7 @@ class Ask:
             parts.append(self._more())
             left -= len(parts[-1])
         body = b"".join(parts)
-        if self.poll and (found := re.search(rb'fragment/?\?v=([0-9a-f]+)"', body)):
+        if self.poll and (found := re.search(rb'hx-get="[^"?]+\?v=([0-9a-f]+)"', body)):
             self.version = found[1].decode()
         return head, body
 

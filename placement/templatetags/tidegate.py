@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django.forms import BoundField
 from django.template import Context, Library
@@ -20,6 +21,7 @@ from placement.selectors.kept import Kept
 from placement.services import accounts
 
 register = Library()
+POLL_S = 1  # seconds between two looks of an open page; the one place that says so
 _notice: Kept[str] = Kept()
 _JOB = re.compile(r"(?<![\w&])#([1-9][0-9]{0,17})(?!\w)")
 
@@ -59,6 +61,23 @@ def since(at: datetime | None) -> str:
         at.isoformat(timespec="seconds"),
         timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S %Z"),
         span,
+    )
+
+
+@register.simple_tag
+def polls(fragment: str, version: str, *args: Any, **query: Any) -> SafeString:
+    """Return the attributes of a part that asks for its next version.
+
+    The view of that name is given the positional arguments in its path, the others in its query, and ``v``: the version
+    that is shown. It answers 204 while that is current, and 286, or a part without these attributes, when nothing will
+    change any more. "wake" is sent by live.js to a tab that is looked at again.
+    """
+    asked = urlencode({"v": version, **{name: value for name, value in query.items() if value not in ("", None)}})
+    return format_html(
+        'data-poll hx-get="{}?{}" hx-trigger="every {}s, wake" hx-swap="outerHTML"',
+        reverse(fragment, args=args),
+        asked,
+        POLL_S,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -23,7 +22,7 @@ def page(request: HttpRequest, array_id: int) -> HttpResponse:
     return render(request, "placement/array.html", _context(request, array_id))
 
 
-@door()
+@door(part_of="array")
 def fragment(request: HttpRequest, array_id: int) -> HttpResponse:
     """Return the live part, 204 when the page shows it already; once all members ended it is the last answer."""
     context = _context(request, array_id)
@@ -57,7 +56,7 @@ def _context(request: HttpRequest, array_id: int) -> dict[str, Any]:
         "page": shown,
         "found": found,
         "outcome": outcome,
-        "query": urlencode({name: value for name, value in asked.items() if value}),
+        "asked": asked,
         "version": queue.digest((shown, found)),
         **links(found, {"outcome": outcome}),
     }

@@ -45,7 +45,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "placement/devices.html", context)
 
 
-@door()
+@door(part_of="devices")
 def table(request: HttpRequest) -> HttpResponse:
     """Return the live figures below the charts, 204 when the page shows them already."""
     operates = access.at_least(request.user, Role.OPERATOR)

@@ -23,11 +23,14 @@ log = logging.getLogger(__name__)
 View = Callable[..., HttpResponse]
 
 
-def door(role: Role = Role.VIEWER, methods: tuple[str, ...] = ("GET", "HEAD")) -> Callable[[View], View]:
+def door(
+    role: Role = Role.VIEWER, methods: tuple[str, ...] = ("GET", "HEAD"), part_of: str = ""
+) -> Callable[[View], View]:
     """Return a decorator that lets in who is logged in with at least this role.
 
-    A fragment asked for by somebody whose session is over answers 401 and sends the browser to the login page, so
-    that no login form ends up inside a page.
+    ``part_of`` names the page of which the view returns a part: opened by itself it leads to that page, which takes the
+    same arguments in its path. A part asked for by somebody whose session is over answers 401 and a sentence, so that
+    no login form ends up inside a page.
     """
 
     def decorate(view: View) -> View:
@@ -38,6 +41,8 @@ def door(role: Role = Role.VIEWER, methods: tuple[str, ...] = ("GET", "HEAD")) -
             own = access.role_of(request.user)
             if own is None:
                 return _to_login(request)
+            if part_of and not request.htmx:
+                return redirect(_page_of(request, reverse(part_of, args=args, kwargs=kwargs)))
             if access.RANK[own] < access.RANK[role]:
                 return refused(request, f"This needs the role {role.value}; yours is {own.value}.", 403)
             try:
@@ -60,14 +65,19 @@ def door(role: Role = Role.VIEWER, methods: tuple[str, ...] = ("GET", "HEAD")) -
     return decorate
 
 
+def _page_of(request: HttpRequest, page: str) -> str:
+    query = request.GET.copy()
+    query.pop("v", None)
+    return f"{page}?{query.urlencode()}" if query else page
+
+
 def _to_login(request: HttpRequest) -> HttpResponse:
     if not request.htmx:
         return redirect_to_login(request.get_full_path())
     here = urlsplit(request.headers.get("HX-Current-URL", ""))
     back = here.path + (f"?{here.query}" if here.query else "")
-    response = HttpResponse("Your session is over. Log in again.", status=401, content_type="text/plain")
-    response["HX-Redirect"] = f"{reverse('login')}?{urlencode({'next': back or '/'})}"
-    return response
+    login = f"{reverse('login')}?{urlencode({'next': back or '/'})}"
+    return render(request, "_session_over.html", {"login": login}, status=401)
 
 
 def refused(request: HttpRequest, sentence: str, status: int) -> HttpResponse:

@@ -33,7 +33,7 @@ def page(request: HttpRequest, job_id: int) -> HttpResponse:
     return render(request, "placement/job.html", context)
 
 
-@door()
+@door(part_of="job")
 def fragment(request: HttpRequest, job_id: int) -> HttpResponse:
     """Return the live part, 204 when the page shows it already; a finished job is the last answer."""
     context = _context(request, found(job_id))

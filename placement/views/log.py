@@ -11,8 +11,7 @@ from django.http import (
     HttpResponseBadRequest,
     StreamingHttpResponse,
 )
-from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.shortcuts import render
 
 from placement.domain.jobs import State
 from placement.models import Job
@@ -23,20 +22,15 @@ from placement.views.door import door, refused
 LARGEST_OFFSET = 2**62
 
 
-@door()
+@door(part_of="job")
 def fragment(request: HttpRequest, job_id: int) -> HttpResponse:
-    """Return the tail, or the stretch from an offset, as a fragment; 204 when nothing is new.
-
-    Opened as a page it goes to the job's page: a log is never a document of its own.
-    """
+    """Return the tail, or the stretch from an offset; 204 when nothing is new."""
     row = _readable(request, job_id)
     if isinstance(row, HttpResponse):
         return row
     stream = request.GET.get("stream", logs.STREAMS[0])
     if stream not in logs.STREAMS:
         return _bad(f"There is no stream of that name; there are {' and '.join(logs.STREAMS)}.")
-    if not request.htmx:
-        return redirect(f"{reverse('job', args=[job_id])}?stream={stream}")
     text = request.GET.get("offset")
     offset = None
     if text is not None:

@@ -157,18 +157,25 @@ def test_charts_draw_and_grow(page: Page) -> None:
     until(lambda: page.evaluate(count) > before, SOON / 1000, "a further point in the chart")
 
 
-def test_a_session_that_ends_leads_to_the_login_page(page: Page) -> None:
-    page.goto("/")
+def test_a_session_that_ends_says_so_once_and_the_page_asks_no_more(page: Page) -> None:
+    page.goto("/?from=here")
     page.context.clear_cookies(name="tidegate_session")
-    page.wait_for_url(re.compile(r"/login\?next="), timeout=SOON)
+    over = page.locator("#messages .error")
     # The poll that found this out was answered 401, which Chromium writes to the console.
-    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    expect(over).to_contain_text("Your session is over.", timeout=SOON)
+    expect(page.locator("#live")).to_contain_text("logged out")
+    with pytest.raises(TimeoutError):
+        page.wait_for_event("request", timeout=2500)
+    expect(page.get_by_label("Password")).to_have_count(0)
+    page.get_by_role("link", name="Log in again").click()
+    page.wait_for_url(re.compile(r"/login\?next=%2F%3Ffrom%3Dhere"), timeout=SOON)
 
 
 def test_what_was_typed_outlives_a_session_that_ends(page: Page, service: LiveService) -> None:
     page.goto("/submit")
     page.context.clear_cookies(name="tidegate_session")
     page.type("#id_command", "echo a long command")
+    page.get_by_role("link", name="Log in again").click(timeout=SOON)
     page.wait_for_url(re.compile(r"/login\?next=.*submit"), timeout=SOON)
     link = login_link(service)
     token = page.context.request.get(link).text().split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]

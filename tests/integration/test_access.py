@@ -66,12 +66,21 @@ def test_nobody_gets_in_without_a_login(client: Client, name: str, path: str):
 @pytest.mark.parametrize(
     "name, path", [(n, p) for n, p in own_paths() if "fragment" in n or n in ("job-log", "job-cancel")]
 )
-def test_an_expired_session_sends_fragments_to_the_login_page(client: Client, name: str, path: str):
+def test_a_part_asked_for_after_the_session_says_where_to_log_in(client: Client, name: str, path: str):
     headers = {**HTMX, "HX-Current-URL": "http://testserver/jobs/1?stream=stderr"}
     answer = (client.post if name == "job-cancel" else client.get)(path, headers=headers)
     assert answer.status_code == 401
-    assert answer["HX-Redirect"] == "/login?next=%2Fjobs%2F1%3Fstream%3Dstderr"
+    assert b'href="/login?next=%2Fjobs%2F1%3Fstream%3Dstderr"' in answer.content
     assert b"password" not in answer.content
+    assert "HX-Redirect" not in answer  # a page that somebody reads or types into stays where it is
+
+
+@pytest.mark.parametrize("name, path", [(n, p) for n, p in own_paths() if "fragment" in n or n == "job-log"])
+def test_a_part_opened_as_a_page_leads_to_its_page(name: str, path: str):
+    answer = as_role(Role.ADMIN).get(f"{path}?v=x&stream=stderr")
+    assert answer.status_code == 302
+    whole = {"queue-fragment": "/", "pools-fragment": "/devices"}.get(name, path.rpartition("/")[0])
+    assert answer.url == f"{whole}?stream=stderr"
 
 
 def test_polling_never_changes_cookies_nor_keeps_a_session_alive(client: Client):
@@ -162,7 +171,7 @@ def test_nobody_touches_another_persons_job(act: str):
 def test_a_job_or_page_that_is_not_there_is_404():
     client = as_role(Role.ADMIN)
     for path in ("/jobs/99", "/jobs/99/log", "/jobs/99999999999999999999999999", "/nowhere", "/declarations/x/1/edit"):
-        answer = client.get(path) if "declarations" not in path else client.post(path)
+        answer = client.get(path, headers=HTMX) if "declarations" not in path else client.post(path)
         assert answer.status_code == 404, path
 
 

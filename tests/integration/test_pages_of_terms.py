@@ -88,12 +88,12 @@ def test_an_arrays_page_is_live_until_all_members_ended(client: Client, ada: Any
     assert found
     again = found[1].replace("&amp;", "&")
     assert "outcome=queued" in again
-    assert client.get(again).status_code == 204
+    assert client.get(again, headers={"HX-Request": "true"}).status_code == 204
     Job.objects.filter(array=array, array_index=1).update(state="finished", outcome="failed", ended_at=timezone.now())
-    last = client.get(again)
+    last = client.get(again, headers={"HX-Request": "true"})
     assert last.status_code == 286
     assert "No member is in this state now." in last.content.decode()
-    assert client.get(f"/arrays/{array.pk + 1}/fragment").status_code == 404
+    assert client.get(f"/arrays/{array.pk + 1}/fragment", headers={"HX-Request": "true"}).status_code == 404
 
 
 def test_a_refused_form_says_where_to_look_and_each_field_names_its_texts(client: Client, ada: Any) -> None:
