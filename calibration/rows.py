@@ -42,6 +42,12 @@ def rows_for(key: Key) -> list[Row]:
     return sorted(closed.values(), key=lambda row: row.at, reverse=True) + _open_rows(key)
 
 
+def seen(key: Key) -> bool:
+    """Return whether anything ran with this key; of one that never did, all that is known is its script's."""
+    running = OpenWindow.objects.filter(key__workload=key.workload, key__params=key.params)
+    return of_key(key.workload, key.params).exists() or running.exists()
+
+
 def of_key(workload: str, params: str) -> QuerySet[Sediment]:
     """Return the rows of one workload with these parameters, newest first."""
     return Sediment.objects.filter(workload=workload, params_digest=params_digest(params)).order_by("-at")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
 from calibration.domain.resources import MOST
-from placement.domain import terms
+from placement.domain import sweeps, terms
 from placement.domain.requests import Exclusive, Gpu
 
 LONGEST_ARGUMENT = 131_071
@@ -37,7 +37,8 @@ class Submission:
 
     ``device`` is a UUID; ``node`` and ``device`` "" mean any. ``params`` fill the workload's command. ``after`` is
     (job, how it has to end) pairs, ``not_before`` unix seconds, ``array`` the number of members (0: a single job);
-    what is not said about further tries is the workload's.
+    ``sweep`` the values by name of which each combination makes a job, ``sweep_same`` the names that do not change
+    memory; what is not said about further tries is the workload's.
     """
 
     name: str
@@ -62,6 +63,8 @@ class Submission:
     not_before: float | None = None
     array: int = 0
     array_limit: int | None = None
+    sweep: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sweep_same: tuple[str, ...] = ()
     retry_times: int | None = None
     retry_on: tuple[str, ...] = ()
     retry_wait_s: float | None = None
@@ -89,6 +92,7 @@ def _all_problems(s: Submission) -> Iterator[tuple[str, str]]:
     yield from _variables(s.environment)
     yield from _numbers(s)
     yield from _place(s)
+    yield from sweeps.problems(s)
     yield from terms.problems(s)
     if not isinstance(s.demo, bool):
         yield "demo", "It must be true or false."

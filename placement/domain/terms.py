@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
+from placement.domain import sweeps
 from placement.domain.arrays import MOST_MEMBERS
 from placement.domain.conditions import After
 from placement.domain.jobs import Outcome
@@ -30,6 +31,8 @@ class Terms(Protocol):
     @property
     def array_limit(self) -> int | None: ...
     @property
+    def sweep(self) -> Mapping[str, tuple[str, ...]]: ...
+    @property
     def retry_times(self) -> int | None: ...
     @property
     def retry_on(self) -> tuple[str, ...]: ...
@@ -47,13 +50,14 @@ def problems(s: Terms) -> Iterator[tuple[str, str]]:
         yield "array", f"An array has 1 to {MOST_MEMBERS:,} members; leave it empty for a single job."
         return
     limit: Any = s.array_limit
-    if limit is not None and not s.array:
-        yield "array_limit", "Only an array has a limit of how many run at once; say how many members it has."
+    if limit is not None and not (s.array or s.sweep):
+        yield "array_limit", "Only an array or a sweep has a limit of how many run at once; say how many jobs it makes."
     elif limit is not None and (not _whole(limit) or not 1 <= limit <= MOST_MEMBERS):
         yield "array_limit", f"It must be a whole number from 1 to {MOST_MEMBERS:,}; leave it empty for no limit."
-    ties = s.array * (len(s.after) if isinstance(s.after, tuple) else 0)
+    made = s.array or sweeps.count(s.sweep)
+    ties = made * (len(s.after) if isinstance(s.after, tuple) else 0)
     if ties > MOST_TIES_OF_AN_ARRAY:
-        words = f"{s.array:,} members that wait for {len(s.after)} jobs each are {ties:,} ties"
+        words = f"{made:,} members that wait for {len(s.after)} jobs each are {ties:,} ties"
         yield "after", f"{words}; {MOST_TIES_OF_AN_ARRAY:,} are the most."
     yield from _retry(s)
 

@@ -5,12 +5,17 @@ from django.db import models
 
 
 class JobArray(models.Model):
-    """One submission that made ``size`` jobs, alike but for their index; ``limit`` of them run at once (null: any)."""
+    """One submission that made ``size`` jobs; ``limit`` of them run at once (null: any).
+
+    They are alike but for their index, or, where ``sweep`` is there, each has values of its own: it is
+    {axes: {name: [values]}, command, argv, name, params, same} as submitted, before the values were filled in.
+    """
 
     name = models.CharField(max_length=200)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     size = models.PositiveIntegerField()
     limit = models.PositiveIntegerField(null=True, blank=True)
+    sweep = models.JSONField(null=True, blank=True)
     made_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,33 @@ from placement.models import IrrelevantArgument, Job, Role, Workload
 from placement.services import members, secrets
 
 
-def draft(user: User, submission: Submission) -> Job:
+@dataclass
+class Keys:
+    """What the keys of the jobs of one submission are made with: read once, however many there are.
+
+    ``same`` are arguments that this submission says do not change memory; ``marks`` those of earlier ones by script.
+    """
+
+    same: frozenset[str] = frozenset()
+    marks: dict[str, frozenset[str]] = field(default_factory=dict)
+    fingerprints: dict[tuple[Path, ...], str] = field(default_factory=dict)
+
+    def irrelevant(self, script: str) -> frozenset[str]:
+        """Return the arguments of a script that are left out of its key."""
+        if script not in self.marks:
+            marked = IrrelevantArgument.objects.filter(script=script).values_list("argument", flat=True)
+            self.marks[script] = frozenset(marked) | self.same
+        return self.marks[script]
+
+    def fingerprint(self, files: list[Path]) -> str:
+        """Return the fingerprint of these files."""
+        named = tuple(files)
+        if named not in self.fingerprints:
+            self.fingerprints[named] = fingerprint(files)
+        return self.fingerprints[named]
+
+
+def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
     """Return an unsaved job with its key; raise Refused with a sentence per wrong field."""
     role = members.role_of(user)
     if role is Role.VIEWER:
@@ -68,11 +96,23 @@ def draft(user: User, submission: Submission) -> Job:
         retry_policy=_retry_policy(submission, workload),
         demo=submission.demo,
     )
-    _set_key(job, workload)
+    _set_key(job, keys or Keys())
     return job
 
 
-def _set_key(job: Job, workload: Workload | None) -> None:
+def another(first: Job, keys: Keys, **other: Any) -> Job:
+    """Return a copy of a draft with other values of name, command, argv or params, and the key that follows."""
+    job = copy.copy(first)
+    for name, value in other.items():
+        setattr(job, name, value)
+    if job.workload:
+        job.command = _filled(job.workload, job.params, {})
+    _set_key(job, keys)
+    return job
+
+
+def _set_key(job: Job, keys: Keys) -> None:
+    workload = job.workload
     if workload:
         relevant = frozenset(p["name"] for p in workload.parameters if p.get("matters", True))
         job.key_workload = workload.name
@@ -83,11 +123,10 @@ def _set_key(job: Job, workload: Workload | None) -> None:
         text = shlex.join(job.argv) if job.argv else job.command
         asked = (job.user.get_username(), text, job.setup, job.cwd, job.workers)
         script = typed_command_key(*asked).script
-        marked = IrrelevantArgument.objects.filter(script=script).values_list("argument", flat=True)
-        key = typed_command_key(*asked, frozenset(marked))
+        key = typed_command_key(*asked, keys.irrelevant(script))
         job.key_workload, job.key_params, job.key_script = key.workload[:200], key.params, key.script[:500]
         files = [Path(key.source)] if key.source else []
-    job.key_fingerprint = fingerprint(files)
+    job.key_fingerprint = keys.fingerprint(files)
 
 
 def _workload(submission: Submission) -> Workload | None:

@@ -1,4 +1,4 @@
-"""Hold the rest of a group (one person's equal jobs) after several of its runs failed fast, one after the other."""
+"""Hold the rest of a group (a person's equal jobs, or one sweep) after several of its runs failed fast in a row."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def consider(job: Job) -> GroupHold | None:
     knobs, _ = snapshots.knobs_now()
     if not knobs.fast_failures or Outcome(job.outcome) is Outcome.COMPLETED:
         return None
-    group = _group(job)
-    found = streak(_runs(group, knobs.fast_failures), knobs.fast_failures, knobs.fast_failure_seconds)
+    group, alike = _group(job), _alike(job)
+    found = streak(_runs(group, alike, knobs.fast_failures), knobs.fast_failures, knobs.fast_failure_seconds)
     if not found:
         return None
     now, told = timezone.now(), why(found, knobs.fast_failure_seconds)
-    held = Job.objects.filter(**group, state=State.QUEUED, held_by="").update(
+    held = Job.objects.filter(**alike, state=State.QUEUED, held_by="").update(
         held_by=HOLDER,
         held_at=now,
         held_until=None,
@@ -49,7 +49,7 @@ def release(user: Any, job: Job) -> int:
     with cycle_row.changing():
         now = timezone.now()
         GroupHold.objects.filter(**group, released_at=None).update(released_at=now, released_by=user.get_username())
-        released = Job.objects.filter(**group, state=State.QUEUED, held_by=HOLDER).update(
+        released = Job.objects.filter(**_alike(job), state=State.QUEUED, held_by=HOLDER).update(
             held_by="",
             held_at=None,
             held_until=None,
@@ -62,13 +62,28 @@ def release(user: Any, job: Job) -> int:
 
 
 def _group(job: Job) -> dict[str, Any]:
+    """Return by what the holds of a job's group are found."""
     names = ("user_id", "key_workload", "key_fingerprint", "key_params")
-    return {name: getattr(job, name) for name in names}
+    group = {name: getattr(job, name) for name in names}
+    if _of_sweep(job):
+        group |= {"key_fingerprint": "", "key_params": f"sweep {job.array_id}"}
+    return group
 
 
-def _runs(group: dict[str, Any], count: int) -> list[Run]:
+def _alike(job: Job) -> dict[str, Any]:
+    """Return by what the jobs of a group are found: those of one key, or all of one sweep, whatever their values."""
+    if _of_sweep(job):
+        return {"user_id": job.user_id, "array_id": job.array_id}
+    return {name: getattr(job, name) for name in ("user_id", "key_workload", "key_fingerprint", "key_params")}
+
+
+def _of_sweep(job: Job) -> bool:
+    return job.array is not None and bool(job.array.sweep)
+
+
+def _runs(group: dict[str, Any], alike: dict[str, Any], count: int) -> list[Run]:
     """Return the group's last ended runs since its last release, newest first."""
-    runs = Job.objects.filter(**group, state=State.FINISHED).exclude(outcome__in=[o.value for o in SILENT])
+    runs = Job.objects.filter(**alike, state=State.FINISHED).exclude(outcome__in=[o.value for o in SILENT])
     since = GroupHold.objects.filter(**group).exclude(released_at=None).order_by("-released_at").first()
     if since is not None:
         runs = runs.filter(ended_at__gt=since.released_at)

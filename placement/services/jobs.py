@@ -57,13 +57,15 @@ def submit(user: User, submission: Submission, *, form_key: str | None = None, r
     """
     if form_key and (earlier := Job.objects.filter(form_key=form_key, user=user).first()):
         return earlier
+    if submission.sweep:
+        raise ValueError("a sweep makes many jobs: sweeps.submit() stores it")
     job = drafting.draft(user, submission)
     job.form_key = form_key or None
     if repeats is not None:
         job.retry_of, job.array, job.array_index = repeats, repeats.array, repeats.array_index
     snapshot = snapshots.take(without_jobs=True)
-    waiting = _waiting(job, snapshot, ())
-    _refuse_impossible(snapshot, waiting)
+    waiting = waiting_of(job, snapshot, ())
+    refuse_impossible(snapshot, waiting)
     job.estimate = estimate_json(waiting.estimate)
     try:
         with cycle_row.changing():
@@ -85,8 +87,8 @@ def preview(user: User, submission: Submission) -> Preview:
     """Return the estimate and the verdict that the submission would get at the end of today's queue."""
     job = drafting.draft(user, submission)
     snapshot = snapshots.take(no_account=accounts.problem)
-    waiting = _waiting(job, snapshot, tuple(one.tie for one in tying.resolved(submission.after)))
-    impossible = _impossible(snapshot, waiting)
+    waiting = waiting_of(job, snapshot, tuple(one.tie for one in tying.resolved(submission.after)))
+    impossible = why_never(snapshot, waiting)
     decision = would(snapshot, waiting)
     if decision.verdict is Verdict.WAIT:
         decision = replace(decision, planned=forecasting.ask(snapshot, waiting))
@@ -102,7 +104,7 @@ def preview(user: User, submission: Submission) -> Preview:
 
 def cancel(user: User, job_id: int) -> str:
     """Cancel a job: at once while it waits, else its node stops it and verifies that nothing is left."""
-    job = _own(user, job_id)
+    job = own(user, job_id)
     now = timezone.now()
     who = user.get_username()
     with cycle_row.changing():
@@ -134,7 +136,7 @@ def cancel(user: User, job_id: int) -> str:
 
 def retry(user: User, job_id: int) -> Job:
     """Submit a finished job again as it was, as a new job that names the old one."""
-    old = _own(user, job_id)
+    old = own(user, job_id)
     if old.state != State.FINISHED:
         raise Refused(f"#{old.pk} is still {old.state}; cancel it first, or wait until it ends.")
     submission = Submission(
@@ -169,18 +171,20 @@ def retry(user: User, job_id: int) -> Job:
 
 def hold(user: User, job_id: int, why: str = "") -> None:
     """Keep a waiting job from starting until it is released."""
-    job = _own(user, job_id)
+    job = own(user, job_id)
     with cycle_row.changing():
         done = Job.objects.filter(pk=job.pk, state=State.QUEUED).update(
             held_by=user.get_username(), held_at=timezone.now(), held_why=why[:200]
         )
     if not done:
         raise Refused(f"#{job.pk} does not wait any more; only a waiting job can be held.")
+    if job.user_id != user.pk:
+        audit.record(user, "hold job", f"#{job.pk} of {job.user.get_username()}", why=why[:200])
 
 
 def release(user: User, job_id: int) -> str:
     """Let a held job start again when there is room; where Tidegate held its group, the whole group."""
-    job = _own(user, job_id)
+    job = own(user, job_id)
     if job.held_by == HOLDER:
         count = groups.release(user, job)
         return f"{count} {'job' if count == 1 else 'jobs'} of this group {'is' if count == 1 else 'are'} released."
@@ -189,10 +193,13 @@ def release(user: User, job_id: int) -> str:
         done = waits.update(held_by="", held_at=None, held_until=None, held_why="")
     if not done:
         raise Refused(f"#{job.pk} does not wait any more, so nothing holds it.")
+    if job.user_id != user.pk:
+        audit.record(user, "release job", f"#{job.pk} of {job.user.get_username()}")
     return f"#{job.pk} is released."
 
 
-def _waiting(job: Job, snapshot: Snapshot, ties: tuple[Tie, ...]) -> Waiting:
+def waiting_of(job: Job, snapshot: Snapshot, ties: tuple[Tie, ...]) -> Waiting:
+    """Return an unsaved job as the gate would see it."""
     _, instrument = snapshots.knobs_now()
     problem = accounts.problem(job.user)
     facts = conditions.Facts({0: ties} if ties else {}, knobs=snapshot.knobs)
@@ -202,7 +209,7 @@ def _waiting(job: Job, snapshot: Snapshot, ties: tuple[Tie, ...]) -> Waiting:
     )
 
 
-def _impossible(snapshot: Snapshot, waiting: Waiting) -> tuple[Check, ...]:
+def why_never(snapshot: Snapshot, waiting: Waiting) -> tuple[Check, ...]:
     """Return why it could never start (its owner's quota, or what each place gives at most), nothing when it could."""
     beyond = never_under(waiting.conditions.quota if waiting.conditions else None, waiting.estimate)
     if beyond is not None:
@@ -211,8 +218,9 @@ def _impossible(snapshot: Snapshot, waiting: Waiting) -> tuple[Check, ...]:
     return () if any(check.ok for check in said) else said
 
 
-def _refuse_impossible(snapshot: Snapshot, waiting: Waiting) -> None:
-    said = _impossible(snapshot, waiting)
+def refuse_impossible(snapshot: Snapshot, waiting: Waiting) -> None:
+    """Raise Infeasible where it could never start."""
+    said = why_never(snapshot, waiting)
     if said:
         checks = [{"code": c.code.value, "sentence": c.sentence, "figures": dict(c.figures)} for c in said]
         raise Infeasible(said[0].sentence, checks)  # the first one sums up all places
@@ -233,7 +241,8 @@ def _most_workers(job: Job, snapshot: Snapshot, waiting: Waiting) -> int | None:
         job.workers = workers
 
 
-def _own(user: User, job_id: int) -> Job:
+def own(user: User, job_id: int) -> Job:
+    """Return a job that the user may act on: their own, anybody's for operators; raise NotFound or NotYours."""
     job = Job.objects.select_related("user", "workload").filter(pk=job_id).first()
     if job is None:
         raise NotFound(f"There is no job #{job_id}.")
