@@ -2,10 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from placement.api import forecasts as api_forecasts
-from placement.api import jobs as api_jobs
-from placement.api import queue as api_queue
-from placement.api import shape
+from placement.api.urls import urlpatterns as api_urls
 from placement.views import arrays, devices, forecasts, job, lists, log, login, people, queue, submit
 
 # Ways in and out.
@@ -77,21 +74,6 @@ people_urls = [
     path("people/<int:user_id>/link", people.link, name="people-link"),
     path("people/<int:user_id>/let-in", people.let_in, name="people-let-in"),
     path("audit", people.audit, name="audit"),
-]
-
-# JSON.
-api_urls = [
-    path("api/v1/queue", api_queue.queue, name="api-queue"),
-    path("api/v1/jobs", api_jobs.submit, name="api-submit"),
-    path("api/v1/jobs/<int:job_id>", api_jobs.look, name="api-job"),
-    path("api/v1/jobs/<int:job_id>/cancel", api_jobs.cancel, name="api-cancel"),
-    path("api/v1/jobs/<int:job_id>/release", api_jobs.release, name="api-release"),
-    path("api/v1/arrays/<int:array_id>", api_jobs.array, name="api-array"),
-    path("api/v1/arrays/<int:array_id>/cancel", api_jobs.cancel_array, name="api-array-cancel"),
-    path("api/v1/forecasts", api_forecasts.accuracy, name="api-forecasts"),
-    path("api/v1/estimate", api_jobs.estimate, name="api-estimate"),
-    path("api/", shape.nowhere),
-    path("api/<path:rest>", shape.nowhere),
 ]
 
 urlpatterns = [

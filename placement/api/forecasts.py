@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, JsonResponse
+from typing import Any
 
-from placement.api.shape import endpoint
+from django.http import HttpRequest
+
+from placement.api.nouns import Noun
+from placement.api.shapes.forecasts import Accuracy
 from placement.selectors import forecasts
 
+noun = Noun("Forecasts")
 
-@endpoint()
-def accuracy(request: HttpRequest) -> JsonResponse:
+
+@noun.read("/forecasts", Accuracy, name="api-forecasts")
+def accuracy(request: HttpRequest) -> dict[str, Any]:
     """Return how often starts came when they were foretold, by what it stood on and how far ahead it was."""
-    return JsonResponse(forecasts.as_json())
+    return forecasts.as_json()

@@ -1,159 +1,110 @@
-"""Jobs by JSON: submit, ask beforehand, look, cancel."""
+"""Jobs: submit, ask beforehand, look, and what may be done with one."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 
-from placement.api import body
-from placement.api.shape import endpoint
+from placement.api import jobs_told
+from placement.api.nouns import Noun
+from placement.api.shapes.job import History, JobAnswer, JobSaid
+from placement.api.shapes.judgement import Preview
+from placement.api.shapes.kinds import Id
+from placement.api.shapes.queue import WhyBody
+from placement.api.shapes.submission import SubmissionBody
 from placement.domain.errors import NotFound
-from placement.domain.jobs import State
-from placement.models import Job, Role
-from placement.selectors import access, expected, job, rows, terms
-from placement.services import arrays, jobs, workloads
+from placement.models import Job
+from placement.selectors import job, pruned
+from placement.services import jobs, workloads
 from placement.views import wake
 
+noun = Noun("Jobs")
+HISTORY = 200
+SAMPLE = {"command": "python train.py --batch 64", "gpu": "one", "declared_vram": "8 GiB", "time_limit_s": 3600}
 
-@endpoint(Role.SUBMITTER, ("POST",))
-def submit(request: HttpRequest) -> JsonResponse:
-    """Store a submission; 201 with the job."""
-    asked = _asked(request)
-    made = jobs.submit(request.user, body.submission(asked), form_key=body.form_key(asked))
+
+@noun.change("/jobs", JobAnswer, status=201, name="api-submit", sample=SAMPLE)
+def submit(request: HttpRequest, asked: SubmissionBody) -> HttpResponse:
+    """Submit a run.
+
+    Left out, gpu is none (the page guesses it from the command, the API does not). With a workload, its own gpu,
+    exclusive, workers, cwd and name stand where the submission says nothing. Of an array the first member is answered.
+    """
+    made = jobs.submit(request.user, asked.submission(workloads.defaults(asked.workload)), form_key=asked.form_key)
     wake.soon()
-    response = JsonResponse({"job": one(request, made)}, status=201)
+    response = JsonResponse({"job": jobs_told.one(request.user, made)}, status=201)
     response["Location"] = reverse("api-job", args=[made.pk])
     return response
 
 
-@endpoint(Role.SUBMITTER, ("POST",))
-def estimate(request: HttpRequest) -> JsonResponse:
-    """Return what the gate would say of a submission right now; nothing is stored."""
-    seen = jobs.preview(request.user, body.submission(_asked(request)))
-    return JsonResponse(
-        {
-            "estimate": seen.estimate,
-            "decision": seen.decision,
-            "fits_now": seen.fits_now,
-            "headline": seen.headline,
-            "max_workers": seen.max_workers,
-            "infeasible": seen.infeasible,
-        }
-    )
-
-
-@endpoint()
-def look(request: HttpRequest, job_id: int) -> JsonResponse:
-    """Return one job."""
-    return JsonResponse({"job": one(request, _found(job_id))})
-
-
-@endpoint(Role.SUBMITTER, ("POST",))
-def cancel(request: HttpRequest, job_id: int) -> JsonResponse:
-    """Stop a job, or take it from the queue."""
-    _found(job_id)
-    said = jobs.cancel(request.user, job_id)
-    wake.soon()
-    return JsonResponse({"message": said, "job": one(request, _found(job_id))})
-
-
-@endpoint(Role.SUBMITTER, ("POST",))
-def release(request: HttpRequest, job_id: int) -> JsonResponse:
-    """Let a held job start again, and the rest of its group where Tidegate held that."""
-    _found(job_id)
-    said = jobs.release(request.user, job_id)
-    wake.soon()
-    return JsonResponse({"message": said, "job": one(request, _found(job_id))})
-
-
-@endpoint()
-def array(request: HttpRequest, array_id: int) -> JsonResponse:
-    """Return an array: how many of its members are in which state."""
-    return JsonResponse({"array": _array(request, array_id)})
-
-
-@endpoint(Role.SUBMITTER, ("POST",))
-def cancel_array(request: HttpRequest, array_id: int) -> JsonResponse:
-    """Stop all members of an array."""
-    _array(request, array_id)
-    said = arrays.cancel(request.user, array_id)
-    wake.soon()
-    return JsonResponse({"message": said, "array": _array(request, array_id)})
-
-
-def _array(request: HttpRequest, array_id: int) -> dict[str, Any]:
-    page = terms.array_page(request.user, array_id) if array_id < 2**63 else None
-    if page is None:
-        raise NotFound(f"There is no array {array_id}.")
+@noun.change("/estimate", Preview, name="api-estimate", asks=True, sample=SAMPLE)
+def estimate(request: HttpRequest, asked: SubmissionBody) -> dict[str, Any]:
+    """Say what the gate would say of a submission now; nothing is stored."""
+    seen = jobs.preview(request.user, asked.submission(workloads.defaults(asked.workload)))
     return {
-        "id": page.id,
-        "name": page.name,
-        "user": page.owner,
-        "size": page.size,
-        "limit": page.limit,
-        "made_at": page.made,
-        "counts": {state.key: state.count for state in page.counts},
+        "estimate": seen.estimate,
+        "decision": seen.decision,
+        "fits_now": seen.fits_now,
+        "headline": seen.headline,
+        "max_workers": seen.max_workers,
+        "infeasible": seen.infeasible,
     }
 
 
-def _asked(request: HttpRequest) -> dict[str, Any]:
-    """Return the body over what its workload starts from."""
-    asked = body.load(request)
-    return {**workloads.defaults(asked.get("workload")), **asked}
+@noun.read("/jobs/{int:job_id}", JobAnswer, name="api-job")
+def look(request: HttpRequest, job_id: Id) -> dict[str, Any]:
+    """Return one job."""
+    return {"job": jobs_told.one(request.user, found(job_id))}
 
 
-def one(request: HttpRequest, row: Job) -> dict[str, Any]:
-    """Return a job as JSON, bytes and ISO times; what is private only for owner and operators."""
-    shown = {
-        "id": row.pk,
-        "name": row.name,
-        "user": row.user.get_username(),
-        "workload": row.workload.name if row.workload else None,
-        "state": row.state,
-        "outcome": row.outcome or None,
-        "sentence": row.sentence,
-        "flags": list(rows.words(row)),
-        "workers": row.workers,
-        "gpu": row.gpu,
-        "exclusive": row.exclusive,
-        "priority": row.priority,
-        "time_limit_s": row.time_limit_s,
-        "declared_ram": row.declared_ram,
-        "declared_vram": row.declared_vram,
-        "attempt": row.attempt,
-        "retry_of": row.retry_of_id,
-        "submitted_at": row.submitted_at,
-        "admitted_at": row.admitted_at,
-        "started_at": row.started_at,
-        "ended_at": row.ended_at,
-        "duration_s": row.duration_s,
-        "exit_code": row.exit_code,
-        "exit_signal": row.exit_signal,
-        "node": row.node or None,
-        "device": row.device or None,
-        "basis": row.basis or None,
-        "charges": row.charges,
-        "used": row.used,
-        "estimate": row.estimate,
-        "decision": row.decision or None,
-        "forecast": expected.as_json(row) if row.state == State.QUEUED else None,
-        "decided_at": row.decided_at,
-        "headline": row.headline,
-        "code": row.code or None,
-        "evidence": row.evidence,
-        "leftovers": row.leftovers,
-        **terms.as_json(row),
-    }
-    if access.sees_private(request.user, row):
-        shown |= {"note": row.note, "command": row.command, "argv": row.argv, "cwd": row.cwd, "setup": row.setup}
-        shown["params"] = row.params
-    return shown
+@noun.read("/jobs/{int:job_id}/history", History)
+def history(request: HttpRequest, job_id: Id) -> dict[str, Any]:
+    """Return what the gate said of a job, newest first."""
+    row = found(job_id)
+    past = row.history.order_by("-at").values("at", "verdict", "code", "headline")[:HISTORY]
+    return {"verdicts": list(past), "pruned": pruned.history(row)}
 
 
-def _found(job_id: int) -> Job:
+@noun.change("/jobs/{int:job_id}/cancel", JobSaid, name="api-cancel")
+def cancel(request: HttpRequest, job_id: Id) -> dict[str, Any]:
+    """Stop a job, or take it from the queue."""
+    found(job_id)
+    return _done(request, job_id, jobs.cancel(request.user, job_id))
+
+
+@noun.change("/jobs/{int:job_id}/retry", JobSaid, status=201)
+def retry(request: HttpRequest, job_id: Id) -> dict[str, Any]:
+    """Submit an ended job again, as a new one; the answer is the new one."""
+    found(job_id)
+    again = jobs.retry(request.user, job_id)
+    return _done(request, again.pk, f"#{again.pk} repeats #{job_id}.")
+
+
+@noun.change("/jobs/{int:job_id}/hold", JobSaid, sample={"why": "the data is not complete yet"})
+def hold(request: HttpRequest, job_id: Id, asked: WhyBody) -> dict[str, Any]:
+    """Keep a waiting job from starting until it is released."""
+    found(job_id)
+    jobs.hold(request.user, job_id, asked.why)
+    return _done(request, job_id, f"#{job_id} is held.")
+
+
+@noun.change("/jobs/{int:job_id}/release", JobSaid, name="api-release")
+def release(request: HttpRequest, job_id: Id) -> dict[str, Any]:
+    """Let a held job start again; where Tidegate held its group, the whole group."""
+    found(job_id)
+    return _done(request, job_id, jobs.release(request.user, job_id))
+
+
+def found(job_id: int) -> Job:
+    """Return the job or raise NotFound."""
     row = job.find(job_id) if job_id < 2**63 else None
     if row is None:
         raise NotFound(f"There is no job #{job_id}.")
     return row
+
+
+def _done(request: HttpRequest, job_id: int, said: str) -> dict[str, Any]:
+    wake.soon()
+    return {"message": said, "job": jobs_told.one(request.user, found(job_id))}

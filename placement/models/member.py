@@ -5,7 +5,6 @@ import enum
 from django.conf import settings
 from django.db import models
 
-
 CAP = "_tidegate_cap"
 """Name of the attribute of a user in hand that says which role they act with at most."""
 

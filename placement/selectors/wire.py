@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Q
 from django.utils import timezone
 
 from calibration import clock
@@ -22,10 +24,30 @@ from placement.selectors.wording import mapping, whole
 KINDS = ("vram", "ram")
 
 
-def queue(*, sees_commands: bool) -> str:
-    """Return, as JSON, pools, running and queued jobs with every reason, and the sums per kind of memory."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what waits: so many jobs behind the one of this priority and number (None: from the first one on)."""
+
+    limit: int
+    after: tuple[int, int] | None = None
+
+
+def queue(*, sees_commands: bool, part: Part | None = None) -> str:
+    """Return, as JSON, pools, running and queued jobs with every reason, and the sums per kind of memory.
+
+    ``part`` limits the queued ones, None: all of them. ``next`` is the key behind which the next part begins.
+    """
     active = devices.active_jobs()
-    waiting = Job.objects.filter(state=State.QUEUED).order_by("-priority", "id")
+    every = Job.objects.filter(state=State.QUEUED)
+    waiting = every.order_by("-priority", "id")
+    following = None
+    if part is not None:
+        if part.after is not None:
+            priority, number = part.after
+            waiting = waiting.filter(Q(priority__lt=priority) | Q(priority=priority, pk__gt=number))
+        ahead = list(waiting.values_list("priority", "pk")[part.limit - 1 : part.limit + 1])
+        following = "{}.{}".format(*ahead[0]) if len(ahead) > 1 else None
+        waiting = waiting[: part.limit]
     pools = list(PoolNow.objects.order_by("node", "pool"))
     at = clock.now()
     cycle = Cycle.objects.filter(pk=1).first()
@@ -40,8 +62,11 @@ def queue(*, sees_commands: bool) -> str:
             "sampled_at": timezone.now(),
             "resources": {k: _attribution([p for p in pools if p.kind == k], active) for k in KINDS},
         },
+        "waiting": every.count(),
+        "next": following,
     }
-    return f'{_json(told)[:-1]}, "queued": [{", ".join(_lines.of(waiting))}]}}'
+    lines = _lines if part is None else _part_lines
+    return f'{_json(told)[:-1]}, "queued": [{", ".join(lines.of(waiting))}]}}'
 
 
 def _json(value: Any) -> str:
@@ -111,7 +136,7 @@ def _queued(job: Job) -> str:
     return _json(told)
 
 
-_lines = Lines(_queued)
+_lines, _part_lines = Lines(_queued), Lines(_queued)  # each forgets what its last answer did not hold
 
 
 def _common(job: Job) -> dict[str, Any]:

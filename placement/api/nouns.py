@@ -1,0 +1,96 @@
+"""How an operation is written down: its noun, role, answer and errors; the rest follows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from ninja import Router
+
+from placement.api.doors import SAFE, Door
+from placement.api.shapes.error import ErrorAnswer
+from placement.models import Role
+
+View = Callable[..., Any]
+
+ALWAYS = (401, 403, 429, 500, 503)
+_OF_BODIES = (400, 409, 413)
+
+
+class Noun(Router):
+    """The operations of one noun. A view returns what its answer says as plain values; it is sent as it is.
+
+    Models describe answers and tests hold the answers to them: checking each again while serving would cost more than
+    making it, and could only turn an answer into a fault.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(tags=[name])
+        self.noun = name
+
+    def read(
+        self, path: str, reply: Any, role: Role = Role.VIEWER, *, name: str = "", **more: Any
+    ) -> Callable[[View], View]:
+        """Return a decorator for what looks at something."""
+        return self._operation("GET", path, reply, role, name=name, **more)
+
+    def change(
+        self, path: str, reply: Any, role: Role = Role.SUBMITTER, *, method: str = "POST", name: str = "", **more: Any
+    ) -> Callable[[View], View]:
+        """Return a decorator for what changes something (or, with ``asks``, is only sent like that)."""
+        return self._operation(method, path, reply, role, name=name, **more)
+
+    def _operation(
+        self,
+        method: str,
+        path: str,
+        reply: Any,
+        role: Role,
+        *,
+        name: str,
+        status: int = 200,
+        asks: bool = False,
+        sample: Any = None,
+    ) -> Callable[[View], View]:
+        def decorate(view: View) -> View:
+            signature = inspect.signature(view, eval_str=True)
+
+            @wraps(view)
+            def answering(request: HttpRequest, **values: Any) -> HttpResponse:
+                told = view(request, **values)
+                return told if isinstance(told, HttpResponse) else JsonResponse(told, status=status)
+
+            answering.__signature__ = signature  # type: ignore[attr-defined]
+            del answering.__wrapped__
+            errors = dict.fromkeys(sorted({*ALWAYS, *_errors(method, path, signature)}), ErrorAnswer)
+            first, _, rest = (inspect.getdoc(view) or "").partition("\n")
+            answering.__doc__ = f"{rest.strip()}\n\n{_for(role)}".strip()
+            extra: dict[str, Any] = {"x-role": role.value}
+            if sample is not None:
+                extra["requestBody"] = {"content": {"application/json": {"example": sample}}}
+            self.api_operation(
+                [method],
+                path,
+                auth=Door(role, asks=asks),
+                response={status: reply, **errors},
+                operation_id=f"{view.__module__.rpartition('.')[2]}_{view.__name__}",
+                summary=first.rstrip("."),
+                url_name=name or None,
+                openapi_extra=extra,
+            )(answering)
+            return view
+
+        return decorate
+
+
+def _for(role: Role) -> str:
+    return "" if role is Role.VIEWER else f"For {'an' if role.value[0] in 'ao' else 'a'} {role.value}."
+
+
+def _errors(method: str, path: str, signature: inspect.Signature) -> set[int]:
+    found = set(_OF_BODIES) if method not in SAFE else set()
+    asked = [p for p in signature.parameters if p != "request" and f"{p}}}" not in path]
+    return found | ({404} if "{" in path else set()) | ({400} if asked else set())

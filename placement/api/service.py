@@ -1,0 +1,81 @@
+"""The API as one thing: its operations, its addresses, and its description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.views.decorators.csrf import csrf_exempt
+from ninja import NinjaAPI
+
+from placement.api import arrays, describing, forecasts, jobs, queue, refusals
+from placement.api.parsing import Strict
+
+NOUNS = (queue.noun, jobs.noun, arrays.noun, forecasts.noun)
+ROOT = "api/v1/"
+
+
+class Service(NinjaAPI):
+    """Ninja's own, with our shape for whatever goes wrong and no pages of its own (they load from other hosts)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            title="Tidegate",
+            version="1",
+            description=describing.ABOUT,
+            docs_url=None,
+            openapi_url=None,
+            parser=Strict(),
+        )
+        self._exception_handlers.clear()
+        self.add_exception_handler(Exception, lambda _, problem: refusals.answer(problem))
+        for noun in NOUNS:
+            self.add_router("", noun)
+
+    def addresses(self) -> Iterator[URLPattern]:
+        """Yield a pattern per path; one view serves all methods of it."""
+        for bound in self._get_bound_routers():
+            for route, operations in bound.path_operations.items():
+                methods = tuple(method for one in operations.operations for method in one.methods)
+                view = _outermost(operations.get_view(), methods)
+                name = next((n for one in operations.operations if (n := getattr(one, "url_name", ""))), None)
+                yield path(ROOT + _django(route), view, name=name)
+
+
+def _outermost(view: Callable[..., Any], methods: tuple[str, ...]) -> Callable[..., HttpResponse]:
+    """Return a view that knows its methods, answers whatever happens in our shape, and is never kept."""
+    allowed = tuple(m for method in methods for m in (("GET", "HEAD") if method == "GET" else (method,)))
+
+    @csrf_exempt  # the door looks at it, for sessions only
+    def served(request: HttpRequest, **values: Any) -> HttpResponse:
+        asked = request.method or ""
+        if asked not in allowed:
+            return refusals.not_allowed(asked, allowed)
+        request.method = "GET" if asked == "HEAD" else asked
+        try:
+            response: HttpResponse = view(request, **values)
+        except Exception as problem:  # the outermost edge: whatever it was, the caller gets JSON
+            response = refusals.answer(problem)
+        finally:
+            request.method = asked
+        response.headers.setdefault("Cache-Control", "no-store, private")
+        return response
+
+    return served
+
+
+def _django(route: str) -> str:
+    """Return a route as Django writes it: ``/jobs/{int:job_id}`` is ``jobs/<int:job_id>``."""
+    return route.lstrip("/").replace("{", "<").replace("}", ">")
+
+
+service = Service()
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """Return the OpenAPI description."""
+    return describing.complete(service.get_openapi_schema(path_prefix=f"/{ROOT}"))

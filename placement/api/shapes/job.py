@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from placement.api.shapes.judgement import Decision, Estimate, Forecast, Loose
+from placement.api.shapes.kinds import Bytes, MaybeMoment, Moment, Seconds, Shape
+
+StateWord = Literal["queued", "admitted", "running", "finished"]
+OutcomeWord = Literal[
+    "completed", "failed", "cancelled", "timed_out", "cap_exceeded", "out_of_memory", "start_failed", "lost"
+]
+
+
+class Tie(Shape):
+    """A job that has to end first. ``counts`` is the one that counts now: its last try."""
+
+    job: int
+    when: Literal["ok", "any", "failed"]
+    counts: int
+    state: StateWord
+    outcome: OutcomeWord | None
+
+
+class Membership(Shape):
+    """The job's place in its array."""
+
+    id: int
+    index: int | None
+    size: int
+    limit: int | None
+
+
+class Retry(Shape):
+    """How a job is run again by itself."""
+
+    times: int
+    on: list[str]
+    wait_s: float
+    longest_s: float
+
+
+class Job(Shape):
+    """One job. ``note`` and what follows are there for its owner and for operators alone."""
+
+    id: int
+    name: str
+    user: str
+    workload: str | None
+    state: StateWord
+    outcome: OutcomeWord | None
+    sentence: str = Field(description="How it ended, with the figures.")
+    flags: list[str]
+    workers: int
+    gpu: Literal["none", "one"]
+    exclusive: Literal["no", "device", "machine"]
+    priority: int
+    time_limit_s: Seconds
+    declared_ram: Bytes
+    declared_vram: Bytes
+    attempt: int
+    retry_of: int | None
+    submitted_at: Moment
+    admitted_at: MaybeMoment
+    started_at: MaybeMoment
+    ended_at: MaybeMoment
+    duration_s: Seconds
+    exit_code: int | None
+    exit_signal: int | None
+    node: str | None
+    device: str | None
+    basis: str | None
+    charges: dict[str, Loose] = Field(description="By pool: granted, held, at_start, cap, margin, settled, note.")
+    used: dict[str, int | None] = Field(description="By pool, bytes now.")
+    estimate: Estimate | Loose
+    decision: Decision | None
+    forecast: Forecast | None
+    decided_at: MaybeMoment
+    headline: str
+    code: str | None
+    evidence: Loose = Field(description="What is known of the end.")
+    leftovers: list[Any]
+    after: list[Tie]
+    not_before: MaybeMoment
+    array: Membership | None
+    retry: Retry | None
+    retry_number: int
+    retried_as: int | None
+    held_by: str | None
+    held_why: str
+    note: str = ""
+    command: str = ""
+    argv: list[str] | None = None
+    cwd: str = ""
+    setup: str = ""
+    params: dict[str, str] = Field(default_factory=dict)
+
+
+class JobAnswer(Shape):
+    """A job."""
+
+    job: Job
+
+
+class JobSaid(Shape):
+    """What was done, and the job after it."""
+
+    message: str
+    job: Job
+
+
+class JobLine(Shape):
+    """One job of a list."""
+
+    id: int
+    name: str
+    user: str
+    state: StateWord
+    outcome: OutcomeWord | None
+    sentence: str
+    headline: str
+    basis: str | None
+    workers: int
+    priority: int
+    array: int | None
+    submitted_at: Moment
+    started_at: MaybeMoment
+    ended_at: MaybeMoment
+    duration_s: Seconds
+
+
+class JobList(Shape):
+    """One page of jobs, newest first."""
+
+    jobs: list[JobLine]
+    older: int | None = Field(description="Pass it as before for the next page; null where there is none.")
+    newer: int | None = Field(description="Pass it as after for the page before.")
+    searched: list[int] | None = Field(
+        description="The first and last number that a search by name looked at; go on with before=older."
+    )
+
+
+class Verdict(Shape):
+    """One verdict of the past."""
+
+    at: Moment
+    verdict: str
+    code: str
+    headline: str
+
+
+class History(Shape):
+    """The newest verdicts of a job, newest first; one is kept whenever it changed."""
+
+    verdicts: list[Verdict]
+    pruned: str = Field(description='Why older ones are gone, "" where they are not.')

@@ -1,0 +1,53 @@
+"""What bodies and answers are made of: strict on the way in, exact on the way out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from calibration.domain.resources import parse_bytes
+
+
+class Body(BaseModel):
+    """A body. Unknown fields are refused, no value is taken for one of another kind, null is as good as left out."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Query(BaseModel):
+    """A query. Unknown names are ignored, as on every page."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Shape(BaseModel):
+    """An answer, or a part of one: all of its fields, and no others."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _amount(value: Any) -> Any:
+    if isinstance(value, str):
+        return parse_bytes(value)  # BadAmount is a ValueError with its sentence
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise ValueError("It must be bytes as a whole number, or text such as 24 GiB.")
+    return value
+
+
+Amount = Annotated[
+    int | None,
+    BeforeValidator(_amount),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "pattern": r"\d"}, {"type": "null"}]}),
+    Field(description='Bytes, or text with a unit ("24 GiB"; a bare number in text is MiB).'),
+]
+"""Bytes as sent: a whole number, or text with a unit."""
+
+Id = Annotated[int, Field(ge=0)]
+"""A number in a path."""
+
+Bytes = Annotated[int | None, Field(description="Bytes; null is unknown.")]
+Moment = Annotated[datetime, Field(description="ISO 8601.")]
+MaybeMoment = Annotated[datetime | None, Field(description="ISO 8601.")]
+Seconds = Annotated[float | None, Field(description="Seconds.")]

@@ -1,0 +1,97 @@
+"""A submission as it is sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from placement.api.shapes.kinds import Amount, Body
+from placement.domain import terms
+from placement.domain.submission import Submission, bad_characters
+from placement.forms.submit import first_line
+
+_TIES = 'It must be a list of jobs: 12, or {"job": 12, "when": "ok"}; when is ok, any or failed.'
+
+
+class After(Body):
+    """A job that has to end first, and how."""
+
+    job: int = Field(ge=1, lt=2**63)
+    when: Literal["ok", "any", "failed"] = "ok"
+
+
+def _word(asked: Any) -> Any:
+    """Return the name of an end as the API spells it, of what pages and messages write: "out of memory"."""
+    return asked.strip().lower().replace(" ", "_") if isinstance(asked, str) else asked
+
+
+class SubmissionBody(Body):
+    """One of ``command``, ``argv`` and ``workload`` says what to run; all else may be left out, or be null."""
+
+    command: str | None = Field(None, description="Given to bash.")
+    argv: list[str] | None = Field(None, min_length=1, description="The program and its arguments.")
+    workload: str | None = Field(None, description="The name of a workload; params fill its command.")
+    params: dict[str, Any] | None = Field(None, description="Values of the workload's parameters.")
+    name: str | None = Field(None, description="Left out: the start of the command.")
+    note: str | None = None
+    cwd: str | None = Field(None, description="Left out: the home directory of the service's account.")
+    setup: str | None = Field(None, description="A line that bash runs before the command.")
+    environment: dict[str, str] | None = Field(None, description="Sealed at once; shown to nobody.")
+    workers: int | None = None
+    gpu: str | None = Field(None, description="none or one; left out: none, or what the workload says.")
+    exclusive: str | None = Field(None, description="no, device or machine.")
+    node: str | None = None
+    device: str | None = Field(None, description="A device's UUID.")
+    declared_ram: Amount = None
+    declared_vram: Amount = None
+    time_limit_s: float | None = None
+    priority: int | None = Field(None, description="Above 0: for operators.")
+    after: list[int | After] | None = Field(
+        None,
+        description="Jobs that have to end first: ok: it completed; any: it ended; failed: it ended badly.",
+    )
+    not_before: str | None = Field(None, description="ISO 8601 with a zone: it starts no earlier.")
+    array: int | None = Field(None, description="So many members; {index} in the command is 0, 1, 2 …")
+    array_limit: int | None = Field(None, description="So many members run at once.")
+    retry_times: int | None = Field(None, description="So many further tries; 0 overrides the workload's.")
+    retry_on: list[Annotated[str, BeforeValidator(_word)]] | None = Field(
+        None, description="After which ends: failed, out_of_memory, cap_exceeded, lost, start_failed, timed_out."
+    )
+    retry_wait_s: float | None = Field(None, description="Before the first further try; twice as long each time.")
+    form_key: str | None = Field(
+        None, min_length=1, max_length=64, description="The same key sent twice makes one job."
+    )
+
+    @field_validator("form_key")
+    @classmethod
+    def _key(cls, key: str | None) -> str | None:
+        if key and (wrong := bad_characters(key)):
+            raise ValueError(wrong)
+        return key
+
+    @field_validator("not_before")
+    @classmethod
+    def _moment(cls, text: str | None) -> str | None:
+        if text is not None:
+            terms.parse_moment(text, None)  # its ValueError is the sentence
+        return text
+
+    def submission(self, usual: dict[str, Any]) -> Submission:
+        """Return what is asked for, over what its workload starts from."""
+        values = {**usual, **self.model_dump(exclude_none=True, exclude={"form_key", "after"})}
+        if self.argv is not None:
+            values["argv"] = tuple(self.argv)
+        if self.params is not None:
+            values["params"] = {k: v if isinstance(v, str) else json.dumps(v) for k, v in self.params.items()}
+        if self.retry_on is not None:
+            values["retry_on"] = tuple(self.retry_on)
+        if self.not_before is not None:
+            values["not_before"] = terms.parse_moment(self.not_before, None)
+        if self.after is not None:
+            values["after"] = tuple((a.job, a.when) if isinstance(a, After) else (a, "ok") for a in self.after)
+        if not values.get("name"):
+            program = self.argv[0][:60] if self.argv else ""
+            values["name"] = self.workload or first_line(self.command or "") or program
+        return Submission(**values)
