@@ -30,7 +30,7 @@ def active_jobs() -> list[Job]:
     """Return admitted and running jobs with their users, oldest first."""
     return list(
         Job.objects.filter(state__in=[s.value for s in ACTIVE])
-        .select_related("user", "workload")
+        .select_related("user", "workload", "progress")
         .defer("environment", "members", "decision", "setup")
         .order_by("admitted_at", "id")
     )

@@ -1,4 +1,4 @@
-"""The queue page as one frozen value, and a version that changes when anything that it shows changes."""
+"""The page "Now" as one frozen value of parts, each with a version that changes when anything that it shows changes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count
-
-from placement.domain.decision import Code
-from placement.domain.jobs import State
-from placement.models import Cycle, Device, Job, Node
-from placement.selectors import devices, rows, wording
-from placement.selectors.rows import FinishedRow, RunningRow, WaitingRow
+from placement.models import Cycle, Device, Node
+from placement.selectors import devices, now_lists, wording
+from placement.selectors.asked import Asked
+from placement.selectors.now_lists import Finished, Running, Waiting
 from placement.selectors.tanks import Tank
-from placement.selectors.waiting_rows import Lines
 
-FINISHED_SHOWN = 20
-WAITING_SHOWN = 200
+DIGEST = 12  # hex digits of one part's version
+PARTS = ("banners", "devices", "waiting", "running", "finished")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +28,25 @@ class Banner:
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
-    """All that the page shows, figures rounded as shown."""
+    """All that the page shows, figures rounded as shown; a list that was not asked for is None."""
 
     banners: tuple[Banner, ...]
     tanks: tuple[Tank, ...]
-    waiting: tuple[WaitingRow, ...]
-    waiting_count: int
-    arrays: tuple[tuple[int, str, int], ...]  # id, name, and how many members wait for their array's turn
-    running: tuple[RunningRow, ...]
-    finished: tuple[FinishedRow, ...]
-    next_start: datetime | None
+    waiting: Waiting | None
+    running: Running | None
+    finished: Finished | None
     held: bool
 
     @property
-    def version(self) -> str:
-        """Return a short digest of what is shown: equal versions look equal."""
-        return digest(self)
+    def notes(self) -> tuple[str, ...]:
+        """Return what is good to know and nobody has to act on."""
+        return tuple(banner.text for banner in self.banners if banner.tone == "info")
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Return a short digest per part: equal versions look equal."""
+        shown = (self.banners, self.tanks, self.waiting, self.running, self.finished)
+        return {name: digest(part)[:DIGEST] for name, part in zip(PARTS, shown, strict=True)}
 
 
 def digest(shown: object) -> str:
@@ -55,43 +54,36 @@ def digest(shown: object) -> str:
     return hashlib.blake2b(repr(shown).encode(), digest_size=8).hexdigest()
 
 
-def page(*, sees_commands: bool, notice: str = "") -> QueuePage:
-    """Return the queue; operators see command names of outsiders. ``notice`` says whose account jobs run as."""
+def joined(versions: dict[str, str]) -> str:
+    """Return the versions of all parts as one word."""
+    return "".join(versions[name] for name in PARTS)
+
+
+def changed(versions: dict[str, str], seen: str) -> tuple[str, ...]:
+    """Return which parts a page that shows ``seen`` shows otherwise: all where that word is none of ours."""
+    if len(seen) != DIGEST * len(PARTS):
+        return PARTS
+    had = {name: seen[at * DIGEST : (at + 1) * DIGEST] for at, name in enumerate(PARTS)}
+    return tuple(name for name in PARTS if had[name] != versions[name])
+
+
+def page(*, sees_commands: bool, notice: str = "", asked: Asked | None = None, viewer: int = 0) -> QueuePage:
+    """Return what is asked for; operators see command names of outsiders. ``notice`` says whose account jobs run as.
+
+    ``viewer`` is the id of whoever asks for their own jobs.
+    """
+    asked = Asked() if asked is None else asked
     active = devices.active_jobs()
-    names = dict(Device.objects.values_list("uuid", "name"))
-    queued = Job.objects.filter(state=State.QUEUED).order_by("-priority", "id")
-    turns = _turns()
-    single = queued.exclude(code=Code.ARRAY_LIMIT.value)
-    waiting = tuple(_lines.of(single[:WAITING_SHOWN]))
-    ended = (
-        Job.objects.filter(state=State.FINISHED)
-        .select_related("user")
-        .only(*rows.ENDED)
-        .order_by("-ended_at", "-id")[:FINISHED_SHOWN]
-    )
-    starts = [w.expected.at for w in waiting if w.expected and w.expected.at]
     shown = banners(notice)
+    lists = asked.states
     return QueuePage(
         banners=shown,
         tanks=devices.all_tanks(active, sees_commands=sees_commands),
-        waiting=waiting,
-        waiting_count=queued.count() if len(waiting) == WAITING_SHOWN else len(waiting) + sum(n for *_, n in turns),
-        arrays=turns,
-        running=tuple(rows.running(j, names) for j in active),
-        finished=tuple(rows.finished(j) for j in ended),
-        next_start=min(starts) if starts else None,
+        waiting=now_lists.waiting(asked, viewer) if "waiting" in lists else None,
+        running=now_lists.running(asked, viewer, active) if "running" in lists else None,
+        finished=now_lists.finished(asked, viewer) if "finished" in lists else None,
         held=any(b.tone == "hold" for b in shown),
     )
-
-
-_lines = Lines(rows.waiting)
-
-
-def _turns() -> tuple[tuple[int, str, int], ...]:
-    """Return the arrays of which members wait for nothing but their turn: one line each, however many those are."""
-    found = Job.objects.filter(array__isnull=False, state=State.QUEUED, code=Code.ARRAY_LIMIT.value)
-    counted = found.values_list("array_id", "array__name").annotate(n=Count("pk")).order_by("array_id")
-    return tuple(counted)
 
 
 def banners(notice: str = "") -> tuple[Banner, ...]:

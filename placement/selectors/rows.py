@@ -11,8 +11,9 @@ from calibration.domain.samples import RAM
 from placement.domain.arrays import with_index
 from placement.domain.jobs import State
 from placement.models import Job
-from placement.selectors import expected, tanks, verdict, wording
+from placement.selectors import expected, progress, tanks, verdict, wording
 from placement.selectors.expected import Expected
+from placement.selectors.progress import Progress
 from placement.selectors.wording import listing, mapping, whole
 
 
@@ -35,6 +36,26 @@ class WaitingRow:
     expected: Expected | None
     held: str
     priority: int
+    array: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRow:
+    """The next of an array's waiting members, and how many ``others`` of the same priority wait behind it."""
+
+    row: WaitingRow
+    array: int
+    others: int
+
+    @property
+    def owner(self) -> str:
+        """Return whose array it is."""
+        return self.row.owner
+
+    @property
+    def since(self) -> datetime:
+        """Return since when it waits."""
+        return self.row.since
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +79,7 @@ class RunningRow:
     since: datetime | None
     limit: str
     words: tuple[str, ...]
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +128,7 @@ def waiting(job: Job) -> WaitingRow:
         expected=expected.of(job),
         held=wording.held(job.held_by, job.held_until, job.held_why) if job.held_by else "",
         priority=job.priority,
+        array=job.array_id,
     )
 
 
@@ -136,6 +159,7 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
         since=job.started_at or job.admitted_at,
         limit=f"limit {wording.span(job.time_limit_s)}" if job.time_limit_s else "",
         words=words(job),
+        progress=progress.of(job),
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.text import slugify
+
 from calibration.domain.lineage import SERVICE
 from calibration.domain.resources import MIB, gib
 from calibration.models import PoolNow
@@ -15,6 +17,7 @@ from placement.domain.snapshot import Pool
 from placement.selectors.wording import listing, mapping, whole
 
 TONES = 8
+NAMED = 5  # owners beside a tank
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,11 @@ class Owner:
         """Return the line: "#41 train-vit 11.0 GiB + 2.1 GiB growth"."""
         return f"{self.who} {self.used}" + (f" + {self.growth} growth" if self.growth else "")
 
+    @property
+    def ident(self) -> str:
+        """Return what this line keeps while others come and go: the job's number, "" where it leads nowhere."""
+        return self.href.rpartition("/")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class Tank:
@@ -64,6 +72,21 @@ class Tank:
     device: int | None = None
     declared: int | None = None
     declared_at: float | None = None  # percent of the total, None where it is the total
+
+    @property
+    def ident(self) -> str:
+        """Return a word for this pool that is fit for an id."""
+        return slugify(f"{self.node}-{self.pool}")
+
+    @property
+    def named(self) -> tuple[Owner, ...]:
+        """Return the owners that a glance has room for: all, or the first of many."""
+        return self.owners if len(self.owners) <= NAMED + 1 else self.owners[:NAMED]
+
+    @property
+    def unnamed(self) -> int:
+        """Return how many more there are."""
+        return len(self.owners) - len(self.named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import ObjectDoesNotExist
@@ -16,11 +17,12 @@ T = TypeVar("T")
 
 WATCHED = (
     "pk", "name", "user__username", "workers", "priority", "submitted_at", "headline", "code", "decided_at",
-    "held_by", "held_at", "held_until", "held_why", "forecast__made_at", "array_index", "not_before",
+    "held_by", "held_at", "held_until", "held_why", "forecast__made_at", "array_id", "array_index", "not_before",
 )  # fmt: skip
 """Columns of which a change makes a line anew; a decision and its estimate change together with ``decided_at``."""
+_DECIDED_AT = WATCHED.index("decided_at")
 _DECIDED = ("decision", "estimate", *(f"forecast__{name}" for name in expected.COLUMNS))
-_LIMIT = 4000
+_LIMIT = 4000  # lines kept: pages of a long queue, and parts of it that somebody asks for, one beside the other
 _AT_ONCE = 500  # rows of one query by number
 
 
@@ -38,18 +40,18 @@ class Lines(Generic[T]):
         with self._lock:
             kept = self._kept
             made = self._made([row[0] for row in rows if row not in kept])
-            fresh: dict[Hashable, T] = {}
             lines = []
             for row in rows:
-                found = (row, kept[row]) if row in kept else made.get(row[0])
+                found = (row, kept.pop(row)) if row in kept else made.get(row[0])
                 if found is None:
                     continue  # removed between the two queries
                 now, line = found
                 lines.append(line)
-                if now[WATCHED.index("decided_at")] is not None and len(fresh) < _LIMIT:
-                    fresh[now] = line
-            # What is not in this queue has started, ended or changed; a part of a queue forgets the rest of it.
-            self._kept = fresh
+                if now[_DECIDED_AT] is not None:
+                    kept.pop(now, None)
+                    kept[now] = line  # at the end: what was asked for longest ago goes first
+            for old in list(islice(kept, max(0, len(kept) - _LIMIT))):
+                del kept[old]
             return lines
 
     def _made(self, wanted: list[int]) -> dict[int, tuple[tuple[Any, ...], T]]:

@@ -1,47 +1,72 @@
-"""The queue: tanks, waiting, running, finished; live."""
+"""Now: tanks, waiting, running, finished; live, and as narrow as the address says."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from placement.models import Role
-from placement.selectors import access, kept, queue
+from placement.selectors import access, choices, kept, queue
+from placement.selectors.asked import Asked, read
 from placement.services import accounts, nodes
 from placement.views import wake
 from placement.views.door import done, door
 
+TOP = ("banners", "devices")  # parts that filters do not touch
+
 
 @dataclass
 class Shown:
-    """One reading of the queue, and its live part as each viewer sees it: who may submit, whose jobs are "yours"."""
+    """One reading of what somebody asked for, and its parts as each kind of viewer sees them."""
 
     page: queue.QueuePage
-    version: str
-    live: dict[tuple[bool, str], str] = field(default_factory=dict)
+    versions: dict[str, str]
+    parts: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
 
 _kept: kept.Kept[Shown] = kept.Kept()
+_known: kept.Kept[choices.Known] = kept.Kept()
 
 
 @door()
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the queue with all that is committed."""
-    shown = _shown(request)
-    context = {"page": shown.page, "live": _live(request, shown), "operator": _operates(request)}
+    """Show what is asked for with all that is committed; to the form of filters the lists alone."""
+    asked = read(request.GET)
+    shown = _shown(request, asked)
+    context = _pulse(asked, shown.versions)
+    if request.htmx and request.htmx.target == "lists":
+        stale = dict.fromkeys(TOP, "0" * queue.DIGEST)  # what stands above the lists is asked for anew
+        context = _pulse(asked, {**shown.versions, **stale})
+        lists = [name for name in queue.PARTS if name not in TOP]
+        response = render(request, "placement/_lists.html", {**context, "parts": _parts(request, asked, shown, lists)})
+        response["HX-Push-Url"] = _address(asked)
+        return response
+    context |= {
+        "parts": _parts(request, asked, shown, queue.PARTS),
+        "choices": choices.of(asked, _known.get("all", choices.known, anyhow=5.0)),
+        "held": shown.page.held,
+        "operator": _operates(request),
+        "picks": _picks(request),
+        "back": _address(asked),
+    }
     return render(request, "placement/queue.html", context)
 
 
 @door(part_of="queue")
 def fragment(request: HttpRequest) -> HttpResponse:
-    """Return the live part, or 204 when the page shows it already."""
-    shown = _shown(request, anyhow=kept.POLLED)
-    if request.GET.get("v") == shown.version:
+    """Return the parts that changed, or 204 when the page shows them all already."""
+    asked = read(request.GET)
+    shown = _shown(request, asked, anyhow=kept.POLLED)
+    names = queue.changed(shown.versions, request.GET.get("v", ""))
+    if not names:
         return HttpResponse(status=204)
-    return HttpResponse(_live(request, shown))
+    pulse = render_to_string("placement/_pulse.html", _pulse(asked, shown.versions))
+    return HttpResponse(pulse + "".join(_parts(request, asked, shown, names).values()))
 
 
 @door(Role.OPERATOR, ("POST",))
@@ -71,20 +96,59 @@ def _operates(request: HttpRequest) -> bool:
     return access.at_least(request.user, Role.OPERATOR)
 
 
-def _shown(request: HttpRequest, anyhow: float = 0.0) -> Shown:
+def _picks(request: HttpRequest) -> str:
+    """Return whose jobs the viewer may tick: "all", "own", "" nobody's."""
+    return "all" if _operates(request) else "own" if access.at_least(request.user, Role.SUBMITTER) else ""
+
+
+def _shown(request: HttpRequest, asked: Asked, anyhow: float = 0.0) -> Shown:
     operates = _operates(request)
+    viewer = request.user.pk if asked.whose else 0
 
-    def read() -> Shown:
-        page = queue.page(sees_commands=operates, notice=accounts.trust_notice())
-        return Shown(page, page.version)
+    def build() -> Shown:
+        notice = accounts.trust_notice()
+        page = queue.page(sees_commands=operates, notice=notice, asked=asked, viewer=viewer)
+        return Shown(page, page.versions)
 
-    return _kept.get(operates, read, anyhow=anyhow)
+    return _kept.get((operates, asked, viewer), build, anyhow=anyhow)
 
 
-def _live(request: HttpRequest, shown: Shown) -> str:
-    submits = access.at_least(request.user, Role.SUBMITTER)
-    viewer = (submits, request.user.get_username())
-    if viewer not in shown.live:
-        context = {"page": shown.page, "version": shown.version, "submitter": submits}
-        shown.live[viewer] = render_to_string("placement/_queue.html", context, request)
-    return shown.live[viewer]
+def _pulse(asked: Asked, versions: dict[str, str]) -> dict[str, Any]:
+    turned = asked.page if asked.page > 1 else ""
+    return {"asked": asked, "version": queue.joined(versions), "names": queue.PARTS, "turned": turned}
+
+
+def _parts(request: HttpRequest, asked: Asked, shown: Shown, names: Any) -> dict[str, str]:
+    """Return parts as this viewer sees them; those who own nothing in a part see the same."""
+    picks, own = _picks(request), request.user.get_username()
+    found: dict[str, str] = {}
+    for name in names:
+        part = getattr(shown.page, name, None)
+        kind = (name, picks, own if part is not None and own in getattr(part, "owners", ()) else "")
+        if kind not in shown.parts:
+            context = {
+                "page": shown.page,
+                "list": part,
+                "asked": asked,
+                "picks": picks,
+                "submitter": bool(picks),
+                "turn": _turn(asked, name),
+            }
+            shown.parts[kind] = render_to_string(f"placement/_now_{name}.html", context, request)
+        found[name] = shown.parts[kind]
+    return found
+
+
+def _turn(asked: Asked, name: str) -> dict[str, Any]:
+    """Return the queries of the pages before and after; from beside other lists the first leads to a list alone."""
+    alone = asked.states == (name,)
+    return {
+        "alone": alone,
+        "older": asked.query(state=name, page=asked.page + 1 if alone else 1),
+        "newer": asked.query(state=name, page=asked.page - 1) if alone and asked.page > 1 else "",
+    }
+
+
+def _address(asked: Asked) -> str:
+    query = asked.query()
+    return f"{reverse('queue')}?{query}" if query else reverse("queue")
