@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from placement.api.urls import urlpatterns as api_urls
-from placement.views import arrays, devices, forecasts, job, lists, log, login, people, queue, submit
+from placement.views import arrays, audit, devices, forecasts, job, knobs, lists, log, login, people, queue, submit
 
 # Ways in and out.
 access_urls = [
@@ -73,7 +73,9 @@ people_urls = [
     path("people/<int:user_id>/quota", people.quota, name="people-quota"),
     path("people/<int:user_id>/link", people.link, name="people-link"),
     path("people/<int:user_id>/let-in", people.let_in, name="people-let-in"),
-    path("audit", people.audit, name="audit"),
+    path("knobs", knobs.page, name="knobs"),
+    path("knobs/<str:name>", knobs.turn, name="knob-turn"),
+    path("audit", audit.page, name="audit"),
 ]
 
 urlpatterns = [

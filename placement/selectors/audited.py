@@ -1,11 +1,49 @@
-"""What an audit entry says of a change, as people read it: what differs, with units."""
+"""Who changed what: entries by key and filter, and what each says of a change: what differs, with units."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
+
 from calibration.domain.resources import MIB, gib
+from placement.models import AuditEntry
+from placement.selectors.lists import SEARCHED, Page, page_of
 from placement.selectors.wording import mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which entries somebody wants to see; "" stands for all. ``text`` is looked for in whom or what they are about."""
+
+    who: str = ""
+    action: str = ""
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        """Return whether anything is asked for."""
+        return bool(self.who or self.action or self.text)
+
+
+def entries(asked: Asked, before: int | None, after: int | None = None) -> Page[AuditEntry]:
+    """Return entries below (or above) a key, newest first. Of those asked for, among the newest 50,000 of all."""
+    found = AuditEntry.objects.all()
+    if asked:
+        newest = AuditEntry.objects.order_by("-id").values_list("pk", flat=True).first() or 0
+        found = found.filter(pk__gt=newest - SEARCHED)
+    if asked.who:
+        found = found.filter(who=asked.who)
+    if asked.action:
+        found = found.filter(action=asked.action)
+    if asked.text:
+        found = found.filter(Q(subject__icontains=asked.text) | Q(who__icontains=asked.text))
+    return page_of(found, before, after)
+
+
+def actions() -> tuple[str, ...]:
+    """Return every action that was ever taken, by name."""
+    return tuple(AuditEntry.objects.order_by("action").values_list("action", flat=True).distinct())
 
 
 def words(detail: Any) -> str:

@@ -1,22 +1,18 @@
-"""Lists that grow for ever, read by key: jobs, audit entries; and people."""
+"""Lists that grow for ever, read by key: jobs above all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
 from django.db.models import QuerySet
 
-from calibration.domain.resources import MIB, gib
-from placement.models import AuditEntry, Job, Role
+from placement.models import Job
 from placement.selectors import rows, wording
-from placement.selectors.access import role_of
 from placement.selectors.rows import FinishedRow
-from placement.snapshots import knobs_now
 
 PAGE = 50
 SEARCHED = 50_000  # numbers that one search by name looks through
@@ -52,21 +48,6 @@ class Page(Generic[Row]):
     searched: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PersonLine:
-    """One user as admins see them."""
-
-    id: int
-    name: str
-    role: str
-    account: str
-    active: bool
-    last_login: datetime | None
-    quota_jobs: str
-    quota_vram: str
-    quota_ram: str
-
-
 def jobs(
     user: AbstractBaseUser,
     *,
@@ -87,7 +68,7 @@ def jobs(
         found = found.filter(outcome=outcome) if outcome in wording.OUTCOMES else found.none()
     if text:
         return _search(found, text, before)
-    page = _page(found.select_related("user").only(*SHOWN), before, after)
+    page = page_of(found.select_related("user").only(*SHOWN), before, after)
     return Page(tuple(_line(job) for job in page.lines), page.older, page.newer)
 
 
@@ -105,7 +86,7 @@ def _search(found: QuerySet[Job], text: str, before: int | None) -> Page[JobLine
     return Page(tuple(_line(job) for job in shown), older, None, looked if top else None)
 
 
-def _page(found: QuerySet[Model], before: int | None, after: int | None) -> Page[Model]:
+def page_of(found: QuerySet[Model], before: int | None, after: int | None) -> Page[Model]:
     """Return the rows next to a key. What is newer than the first page's worth is the first page."""
     if after is not None:
         above = list(found.filter(pk__gt=after).order_by("id")[: PAGE + 1])[::-1]
@@ -129,47 +110,3 @@ def _line(job: Job) -> JobLine:
         )  # fmt: skip
     basis = job.basis or str(wording.mapping(job.estimate).get("basis") or "")
     return JobLine(line, wording.rung(basis), wording.rung_class(basis) if basis else "", job.submitted_at)
-
-
-def audit(before: int | None, after: int | None = None) -> Page[AuditEntry]:
-    """Return audit entries below (or above) this key, newest first."""
-    return _page(AuditEntry.objects.all(), before, after)
-
-
-def people() -> tuple[PersonLine, ...]:
-    """Return all users with role and account, by name."""
-    users = get_user_model().objects.select_related("member").order_by("username")
-    return tuple(_person(user) for user in users)
-
-
-def usual_quota() -> dict[str, str]:
-    """Return what everybody may hold at once who has no quota of their own, as words."""
-    knobs, _ = knobs_now()
-    amounts = {"vram": knobs.quota_vram_mib, "ram": knobs.quota_ram_mib}
-    shown = {name: gib(mib * MIB) if mib else "any" for name, mib in amounts.items()}
-    return {"jobs": str(knobs.quota_jobs or "any"), **shown}
-
-
-def person(user_id: int) -> Any | None:
-    """Return a user."""
-    return get_user_model().objects.filter(pk=user_id).first()
-
-
-def _person(user: Any) -> PersonLine:
-    member = getattr(user, "member", None)
-    role = role_of(user) if user.is_active else Role(member.role if member else Role.VIEWER)
-    return PersonLine(
-        user.pk,
-        user.get_username(),
-        role.value if role else "",
-        member.account if member else "",
-        user.is_active,
-        user.last_login,
-        *(_quota(member, name) for name in ("quota_jobs", "quota_vram", "quota_ram")),
-    )
-
-
-def _quota(member: Any, name: str) -> str:
-    """Return a quota as its field takes it back, "" for everybody's."""
-    value = getattr(member, name) if member else None
-    return "" if value is None else str(value) if name == "quota_jobs" or not value else gib(value)

@@ -1,4 +1,4 @@
-"""People, for admins: roles, Unix accounts, new users; and who changed what."""
+"""People, for admins: roles, Unix accounts, quotas, new users."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from django.urls import reverse
 from placement.domain.errors import Refused
 from placement.forms.declarations import PersonForm, QuotaForm
 from placement.models import Role
-from placement.selectors import lists
+from placement.selectors import people
 from placement.services import accounts, members
 from placement.views import wake
 from placement.views.door import done, door
-from placement.views.lists import keys, links
 
 
 @door(Role.ADMIN)
@@ -98,15 +97,8 @@ def let_in(request: HttpRequest, user_id: int) -> HttpResponse:
     return done(request, "people", act)
 
 
-@door(Role.ADMIN)
-def audit(request: HttpRequest) -> HttpResponse:
-    """Show who changed what."""
-    page = lists.audit(*keys(request))
-    return render(request, "placement/audit.html", {"entries": page.lines, **links(page, {})})
-
-
 def _found(user_id: int) -> Any:
-    user = lists.person(user_id) if user_id < 2**63 else None
+    user = people.person(user_id) if user_id < 2**63 else None
     if user is None:
         raise Http404("There is no such user.")
     return user
@@ -115,13 +107,15 @@ def _found(user_id: int) -> Any:
 def _show(
     request: HttpRequest, user: Any = None, token: str = "", typed: tuple[int, QuotaForm] | None = None
 ) -> HttpResponse:
+    text = request.GET.get("q", "").strip()[:150]
     context: dict[str, Any] = {
-        "people": [_as_typed(person, typed) for person in lists.people()],
+        "q": text,
+        "people": [_as_typed(person, typed) for person in people.people(text)],
         "wrong": typed,
         "roles": [role.value for role in Role],
         "notice": accounts.trust_notice(),
         "mapping": accounts.worker_is_root(),
-        "usual": lists.usual_quota(),
+        "usual": people.usual_quota(),
     }
     if token:
         context["new_user"] = user
@@ -129,7 +123,7 @@ def _show(
     return render(request, "placement/people.html", context, status=422 if typed else 200)
 
 
-def _as_typed(person: lists.PersonLine, typed: tuple[int, QuotaForm] | None) -> lists.PersonLine:
+def _as_typed(person: people.PersonLine, typed: tuple[int, QuotaForm] | None) -> people.PersonLine:
     """Return a person's line with the quota as somebody just typed it, where it was refused."""
     if typed is None or typed[0] != person.id:
         return person

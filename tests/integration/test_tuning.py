@@ -49,6 +49,7 @@ def test_the_command_lists_what_was_turned() -> None:
     assert "Every knob is at its default" in said()
     said("grace_seconds", "3")
     assert said().startswith("grace_seconds = 3")
+    assert said("grace_seconds").startswith("grace_seconds = 3 s (default 10, set by tidegate): ")
 
 
 @pytest.mark.parametrize("value", [[1], {"a": 1}, True, "x", 1e30, [[]], -5])

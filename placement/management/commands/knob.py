@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from placement.domain.errors import Refused
 from placement.models import KnobOverride
+from placement.selectors import tuned
 from placement.services import tuning
 
 
@@ -14,7 +15,8 @@ class Command(BaseCommand):
     """List the knobs that were turned, or turn one."""
 
     help = (
-        "List the knobs that are not at their default, set one (knob NAME VALUE), or put it back (knob NAME default)."
+        "List the knobs that are not at their default, show one (knob NAME), set it (knob NAME VALUE), "
+        "or put it back (knob NAME default)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -30,9 +32,17 @@ class Command(BaseCommand):
                 self.stdout.write("Every knob is at its default; docs/knobs.md lists them.")
             return
         if options["value"] is None:
-            raise CommandError("Give a value too, or the word default.")
+            return self._show(options["name"])
         try:
             text = None if options["value"] == "default" else options["value"]
             self.stdout.write(tuning.turn(None, options["name"], text))
         except Refused as error:
             raise CommandError(error.sentence) from error
+
+    def _show(self, name: str) -> None:
+        found = [knob for subject in tuned.subjects(name) for knob in subject.knobs if knob.name == name]
+        if not found:
+            raise CommandError(f"There is no knob {name!r}. docs/knobs.md lists them.")
+        knob = found[0]
+        stands = f"default {knob.default}" + (f", set by {knob.who}" if knob.who else "")
+        self.stdout.write(f"{name} = {knob.value} {knob.unit} ({stands}): {knob.help}")
