@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from placement.api.urls import urlpatterns as api_urls
-from placement.views import arrays, audit, devices, forecasts, job, knobs, lists, log, login, people, queue, submit
+from placement.views import arrays, bulk, audit, devices, forecasts, job, knobs, lists, log, login, people, queue, submit
 
 # Ways in and out.
 access_urls = [
@@ -33,6 +33,7 @@ submit_urls = [
 # Jobs, one and all.
 job_urls = [
     path("jobs/", lists.jobs, name="jobs"),
+    path("jobs/bulk", bulk.act, name="jobs-bulk"),
     path("jobs/at", job.at, name="job-at"),
     path("jobs/<int:job_id>", job.page, name="job"),
     path("jobs/<int:job_id>/fragment", job.fragment, name="job-fragment"),
