@@ -22,6 +22,7 @@ PAGES = {
     "jobs-none": "/jobs/?q=there-is-no-such-name",
     "forecasts": "/forecasts/",
     "people": "/people",
+    "knobs": "/knobs",
     "audit": "/audit",
 }
 
