@@ -51,8 +51,31 @@ class PoolNow(models.Model):
         return f"{self.name} on {self.node}"
 
 
+class PoolProcesses(models.Model):
+    """The processes inside one pool, written by its node's tick when they changed.
+
+    ``rows`` are [pid, owner, rule, user, name, bytes or null], ``more`` [owner, count, bytes] of what is not listed;
+    calibration.domain.inside says which and in what order.
+    """
+
+    node = models.CharField(max_length=100)
+    pool = models.CharField(max_length=100)
+    rows = models.JSONField(default=list)
+    more = models.JSONField(default=list)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["node", "pool"], name="one_list_of_processes_per_pool")]
+
+    def __str__(self) -> str:
+        return f"processes in {self.pool} on {self.node}"
+
+
 class Point(models.Model):
-    """One point of a pool's history at a step of 1, 10 or 300 seconds (2 h, 2 d, 30 d are kept)."""
+    """One point of a pool's history at a step of 1, 10 or 300 seconds (2 h, 2 d, 30 d are kept).
+
+    A step shows the second in which most was used, whole: ``booked`` (the sum of leases) and ``kept`` (what nobody is
+    given) are as they stood then, None where that is not known.
+    """
 
     node = models.CharField(max_length=100)
     pool = models.CharField(max_length=100)
@@ -62,6 +85,8 @@ class Point(models.Model):
     used = models.BigIntegerField(null=True)
     free = models.BigIntegerField(null=True)
     owners = models.JSONField(default=dict)
+    booked = models.BigIntegerField(null=True)
+    kept = models.BigIntegerField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["node", "pool", "step", "at"], name="one_point_per_step")]

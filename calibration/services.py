@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 from django.db import transaction
 from django.db.models import F
@@ -12,11 +13,24 @@ from django.utils import timezone
 
 from calibration import clock
 from calibration.domain import keys
+from calibration.domain.inside import Inside, More
 from calibration.domain.samples import Attribution, PoolSample, PoolState, Reading
 from calibration.domain.sediment import Row
-from calibration.models import Known, OpenWindow, Pin, Point, PoolNow, Sediment, StoreVersion, params_digest
+from calibration.models import (
+    Known,
+    OpenWindow,
+    Pin,
+    Point,
+    PoolNow,
+    PoolProcesses,
+    Sediment,
+    StoreVersion,
+    params_digest,
+)
 
 STEPS = (1, 10, 300)  # seconds
+Listed = tuple[tuple[Inside, ...], tuple[More, ...]]
+"""The processes that are listed of a pool, and the sums of those that are not."""
 _FIGURES = [
     "kind", "name", "model", "backend", "index", "simulated", "state", "message", "total", "free", "used", "reserved",
     "busy", "external", "external_who", "unexplained", "owners", "draining", "read_at", "epoch",
@@ -77,7 +91,24 @@ def _on_shared_clock(pool: PoolSample, reading: Reading, now: float) -> float | 
 
 def forget_pools(node: str, known: Iterable[str]) -> None:
     """Delete the newest figures of pools that are no longer declared on a node."""
-    PoolNow.objects.filter(node=node).exclude(pool__in=list(known)).delete()
+    for rows in (PoolNow.objects, PoolProcesses.objects):
+        rows.filter(node=node).exclude(pool__in=list(known)).delete()
+
+
+def store_processes(node: str, lists: Mapping[str, Listed]) -> None:
+    """Write which processes are inside the pools named; the others keep theirs."""
+    rows = [
+        PoolProcesses(
+            node=node,
+            pool=pool,
+            rows=[[p.pid, p.owner, p.rule, p.user, p.name, p.amount] for p in listed],
+            more=[[m.owner, m.count, m.amount] for m in more],
+        )
+        for pool, (listed, more) in lists.items()
+    ]
+    PoolProcesses.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["node", "pool"], update_fields=["rows", "more"]
+    )
 
 
 def add_points(points: Iterable[Point]) -> None:
@@ -85,8 +116,17 @@ def add_points(points: Iterable[Point]) -> None:
     Point.objects.bulk_create(points, ignore_conflicts=True)
 
 
-def points_of(reading: Reading, attribution: Attribution, step: int, at: int) -> list[Point]:
-    """Return one point per pool that has a good reading now (unknown pools leave a gap, never a zero)."""
+def points_of(
+    reading: Reading,
+    attribution: Attribution,
+    step: int,
+    at: int,
+    ledger: Mapping[str, tuple[int | None, int | None]] = MappingProxyType({}),
+) -> list[Point]:
+    """Return one point per pool that has a good reading now (unknown pools leave a gap, never a zero).
+
+    ``ledger`` has (booked, kept) bytes per pool.
+    """
     return [
         Point(
             node=reading.node,
@@ -97,6 +137,8 @@ def points_of(reading: Reading, attribution: Attribution, step: int, at: int) ->
             used=pool.used,
             free=pool.free,
             owners={o: by_pool[pool.pool] for o, by_pool in attribution.owners.items() if by_pool.get(pool.pool)},
+            booked=ledger.get(pool.pool, (None, None))[0],
+            kept=ledger.get(pool.pool, (None, None))[1],
         )
         for pool in reading.pools.values()
         if pool.state is PoolState.OK and pool.used is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .lineage import SERVICE, owners_of
 from .resources import known, total
-from .samples import RAM, Attribution, Claim, Identity, PoolSample, PoolState, ProcessSample, Reading
+from .samples import RAM, Attribution, Claim, Identity, PoolState, ProcessSample, Reading
 
 __all__ = ["ENDED", "SERVICE", "attribute", "device_use", "elsewhere", "unexplained_growth"]
 
@@ -37,8 +37,9 @@ def attribute(
     external: dict[str, int | None] = {}
     who: dict[str, tuple[tuple[int, str, str, int | None], ...]] = {}
     unexplained: dict[str, int | None] = {}
+    held = _amounts(reading)
     for name, pool in reading.pools.items():
-        amounts = _amounts(reading, pool)
+        amounts = held[name]
         for owner, processes in by_owner.items():
             owners[owner][name] = None if amounts is None else total(amounts.get(p.pid, 0) for p in processes)
         if amounts is None:
@@ -56,6 +57,7 @@ def attribute(
         external_who=who,
         unexplained=unexplained,
         exact={owner: all(p.ram_exact for p in _living(processes)) for owner, processes in by_owner.items()},
+        amounts={name: amounts for name, amounts in held.items() if amounts is not None},
         cached={owner: known(p.cached for p in processes) for owner, processes in by_owner.items()},
     )
 
@@ -79,19 +81,29 @@ def unexplained_growth(before: int | None, during: int | None, after: int | None
     return max(0, min(during - before, during - after))
 
 
-def _amounts(reading: Reading, pool: PoolSample) -> dict[int, int | None] | None:
-    """Return bytes per pid in a pool, None when it was not read."""
-    if pool.state is not PoolState.OK:
-        return None
-    if pool.kind == RAM:
-        return {p.pid: 0 if p.state in _DEAD else p.ram for p in reading.processes.values()}
-    amounts: dict[int, int | None] = {}
-    told = [(p.pid, p.vram[pool.pool]) for p in reading.processes.values() if pool.pool in p.vram]
-    for pid, amount in [*told, *pool.processes]:
+def _amounts(reading: Reading) -> dict[str, dict[int, int | None] | None]:
+    """Return bytes per pid for each pool, None for one that was not read."""
+    found: dict[str, dict[int, int | None] | None] = {
+        name: {} if pool.state is PoolState.OK else None for name, pool in reading.pools.items()
+    }
+
+    def put(name: str, pid: int, amount: int | None) -> None:
+        amounts = found.get(name)
+        if amounts is None or reading.pools[name].kind == RAM:
+            return
         before = amounts.get(pid)
         # One process in two lists is one process: the larger figure, and a figure beats none.
         amounts[pid] = amount if before is None else before if amount is None else max(before, amount)
-    return amounts
+
+    for process in reading.processes.values():
+        for name, amount in process.vram.items():
+            put(name, process.pid, amount)
+    for name, pool in reading.pools.items():
+        if found[name] is not None and pool.kind == RAM:
+            found[name] = {p.pid: 0 if p.state in _DEAD else p.ram for p in reading.processes.values()}
+        for pid, amount in pool.processes:
+            put(name, pid, amount)
+    return found
 
 
 def _rest(used: int | None, ours: int | None, outside: Iterable[int | None]) -> tuple[int | None, int | None]:

@@ -129,7 +129,8 @@ class Attribution:
     ``rules[pid]`` is (owner, rule) for attributed processes; ``external[pool]`` known bytes of nobody of ours;
     ``external_who[pool]`` the largest outsiders as (pid, user, name, bytes|None), largest first, at most five;
     ``unexplained[pool]`` = used minus all that processes explain, None when a process size is unknown.
-    ``members[owner]`` are the identities seen alive now.
+    ``members[owner]`` are the identities seen alive now. ``amounts[pool]`` has bytes per pid for each pool that was
+    read.
     """
 
     owners: Mapping[str, Mapping[str, int | None]]
@@ -140,3 +141,4 @@ class Attribution:
     unexplained: Mapping[str, int | None]
     exact: Mapping[str, bool] = field(default_factory=dict)  # per owner: RAM from PSS
     cached: Mapping[str, int] = field(default_factory=dict)  # per owner: clean file pages, shown apart
+    amounts: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict, repr=False)

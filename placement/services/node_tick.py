@@ -26,7 +26,7 @@ from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
 from placement.models import Job, Lease, Node
 from placement.services import cycle_row, draining, learning, lifecycle, machine, markers, nodes, progress, watching
-from placement.services.history import History
+from placement.services.history import History, Inhabitants, ledger
 
 log = logging.getLogger(__name__)
 _CACHED_WORTH_TELLING = 1 << 30
@@ -44,6 +44,7 @@ class Agent:
         self.windows = learning.Windows()
         self.drains = draining.Drains()
         self.history = History()
+        self.inhabitants = Inhabitants()
         self.markers = markers.Markers()
         self.progress = progress.Reader()
         self.known: dict[str, frozenset[Identity]] = {}
@@ -97,9 +98,9 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     ended = lifecycle.reap(jobs, round_)  # 4 reap
     for job in ended:
         agent.drains.begin(job.pools, reading.at + knobs.drain_max_seconds)
-    _store(agent, reading, found, knobs)  # 5 store
     over = {e.job.pk for e in ended}
     left = [job for job in jobs if job.pk not in over]
+    _store(agent, left, reading, found, knobs)  # 5 store
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
     watching.watch(agent.node, left, agent.over, knobs)
     agent.progress.look(left)
@@ -199,7 +200,7 @@ def _cached(size: int) -> list[str]:
     return [f"+{gib(size)} of cached files, which are no need: the kernel can drop them"]
 
 
-def _store(agent: Agent, reading: Reading, found: Attribution, knobs: Knobs) -> None:
+def _store(agent: Agent, jobs: list[Job], reading: Reading, found: Attribution, knobs: Knobs) -> None:
     now = clock.now()
     for pool in reading.pools.values():
         if pool.state is PoolState.LOST:
@@ -207,7 +208,8 @@ def _store(agent: Agent, reading: Reading, found: Attribution, knobs: Knobs) -> 
         else:
             agent.lost_since.pop(pool.pool, None)
     free = agent.drains.free(reading, knobs)
-    points = agent.history.points(reading, found)
+    points = agent.history.points(reading, found, ledger(jobs, reading, knobs))
+    lists = agent.inhabitants.changed(reading, found)
     # One transaction for all: a commit of its own costs more than what each of them writes.
     with cycle_row.in_line(), transaction.atomic():
         instrument_store.store_reading(reading, found, free, agent.drains.pools(), agent.lost_since, now)
@@ -215,7 +217,9 @@ def _store(agent: Agent, reading: Reading, found: Attribution, knobs: Knobs) -> 
             agent.pools = set(reading.pools)
             instrument_store.forget_pools(agent.node, agent.pools)
         instrument_store.add_points(points)
+        instrument_store.store_processes(agent.node, lists)
         _store_node(agent, reading, now, knobs)
+    agent.inhabitants.wrote(lists)
 
 
 def _store_node(agent: Agent, reading: Reading, now: float, knobs: Knobs) -> None:

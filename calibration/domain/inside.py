@@ -1,0 +1,87 @@
+"""The processes inside a pool, one line each, bounded: whose each is, by which rule, how much it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from heapq import nsmallest
+
+from .attribution import ENDED
+from .resources import MIB
+from .samples import Attribution, Reading
+
+MOST = 50
+"""Processes listed per pool; the others are summed by owner."""
+
+_LEAST = MIB // 2
+"""A process with less is not listed alone: what is drawn in MiB would show it as nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """One process in one pool. ``owner`` and ``rule`` are "" for one that is nobody's of ours; bytes None: unknown."""
+
+    pid: int
+    owner: str
+    rule: str
+    user: str
+    name: str
+    amount: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """What is not listed of one owner: how many processes, and the bytes that are known of them."""
+
+    owner: str
+    count: int
+    amount: int
+
+
+def inside(reading: Reading, found: Attribution) -> dict[str, tuple[tuple[Inside, ...], tuple[More, ...]]]:
+    """Return (listed, not listed) per pool that was read.
+
+    Ours come first, then the largest, so that a machine full of strangers does not hide a job's small process.
+    Amounts are rounded to MiB: a list that reads the same is the same, and need not be written again.
+    """
+    return {name: _of(reading, found, amounts) for name, amounts in found.amounts.items()}
+
+
+def _of(
+    reading: Reading, found: Attribution, amounts: Mapping[int, int | None]
+) -> tuple[tuple[Inside, ...], tuple[More, ...]]:
+    rules = found.rules
+    ours = [pid for pid in rules if pid in amounts]
+    chosen = [pid for pid in _largest(ours, amounts) if _worth(amounts[pid])]
+    strangers = amounts.keys() - rules.keys()
+    if len(chosen) < MOST:
+        chosen += [pid for pid in _largest(strangers, amounts)[: MOST - len(chosen)] if _worth(amounts[pid])]
+    listed = tuple(_line(reading, pid, *rules.get(pid, ("", "")), amounts[pid]) for pid in chosen)
+    apart = set(chosen)
+    rest: dict[str, tuple[int, int]] = {}
+    for pid in [*ours, *strangers]:
+        if (amount := amounts[pid]) and pid not in apart:
+            owner = rules[pid][0] if pid in rules else ""
+            count, known = rest.get(owner, (0, 0))
+            rest[owner] = count + 1, known + amount
+    return listed, tuple(More(o, n, _rounded(known)) for o, (n, known) in sorted(rest.items()))
+
+
+def _largest(pids: Iterable[int], amounts: Mapping[int, int | None]) -> list[int]:
+    return nsmallest(MOST, pids, key=lambda pid: (-(amounts[pid] or 0), pid))
+
+
+def _worth(amount: int | None) -> bool:
+    return amount is None or amount >= _LEAST
+
+
+def _line(reading: Reading, pid: int, owner: str, rule: str, amount: int | None) -> Inside:
+    process = reading.processes.get(pid)
+    if process is None:
+        return Inside(pid, owner, rule, "", ENDED, None if amount is None else _rounded(amount))
+    user = process.user or ("" if process.uid is None else str(process.uid))
+    return Inside(pid, owner, rule, user, process.name, None if amount is None else _rounded(amount))
+
+
+def _rounded(amount: int) -> int:
+    return (amount + MIB // 2) // MIB * MIB
