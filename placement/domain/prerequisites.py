@@ -131,7 +131,7 @@ def _not_before(at: float, wall: float) -> Check:
 def _array_limit(array: int, limit: int, running: Sequence[int]) -> Check:
     figures: Figures = {"running": len(running), "limit": limit}
     who = f": {text.jobs(running)}" if running else ""
-    words = f"{len(running)} of at most {limit} members of array {array} at once run{who}."
+    words = f"Array {array} runs {len(running)} of at most {limit} at once{who}."
     return Check(Code.ARRAY_LIMIT, len(running) < limit, words, figures)
 
 
@@ -139,7 +139,9 @@ def _quota(quota: Quota, held: Held, estimate: Estimate) -> Iterator[Check]:
     if quota.jobs is not None:
         count = len(held.jobs)
         who = f": {text.jobs(held.jobs)}" if held.jobs else ""
-        words = f"{count} of the {quota.jobs} jobs that {quota.user} may run at once run{who}."
+        words = (
+            f"{quota.user} runs {count} of {quota.jobs} {'job' if quota.jobs == 1 else 'jobs'} allowed at once{who}."
+        )
         yield Check(Code.QUOTA, count < quota.jobs, words, {"running": count, "limit": quota.jobs})
     yield from _memories(quota, held, estimate, None)
 

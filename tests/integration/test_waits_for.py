@@ -141,7 +141,7 @@ def test_the_limit_is_the_reason_and_an_array_is_cancelled_as_a_whole(node: Here
     second = Job.objects.get(array_index=1)
     assert (second.code, second.headline) == (
         "array_limit",
-        f"1 of at most 1 members of array {first.array_id} at once run: #{first.pk}.",
+        f"Array {first.array_id} runs 1 of at most 1 at once: #{first.pk}.",
     )
     with pytest.raises(NotYours):
         arrays.cancel(a_user("eve"), first.array_id)
@@ -197,7 +197,7 @@ def test_a_quota_for_everybody_is_a_knob_and_counts_starts_of_the_same_cycle(nod
     admission.run()
     assert Job.objects.filter(state=State.ADMITTED).count() == 2
     made[2].refresh_from_db()
-    assert made[2].headline == f"2 of the 2 jobs that ann may run at once run: #{made[0].pk} and #{made[1].pk}."
+    assert made[2].headline == f"ann runs 2 of 2 jobs allowed at once: #{made[0].pk} and #{made[1].pk}."
     for job in made[:2]:
         lifecycle.start_failed(job, "not today")
     assert timezone.now() > made[2].submitted_at

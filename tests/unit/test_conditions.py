@@ -83,7 +83,7 @@ def test_an_array_starts_no_more_than_its_limit_in_one_cycle_and_in_all() -> Non
     assert [d.job for d in made.starts] == [11, 12]
     refused = made.explain(13)
     assert (refused.code, refused.verdict) == (Code.ARRAY_LIMIT, Verdict.WAIT)
-    assert refused.headline == "3 of at most 3 members of array 7 at once run: #1, #11 and #12."
+    assert refused.headline == "Array 7 runs 3 of at most 3 at once: #1, #11 and #12."
 
 
 def test_a_quota_names_holders_limit_and_need() -> None:
@@ -98,7 +98,7 @@ def test_a_quota_names_holders_limit_and_need() -> None:
     )
     assert decide(asked, waiting(vram=4 * GIB, quota=quota)).verdict is Verdict.START
     many = decide(asked, waiting(quota=Quota("alice", jobs=2)))
-    assert many.headline == "2 of the 2 jobs that alice may run at once run: #3 and #4."
+    assert many.headline == "alice runs 2 of 2 jobs allowed at once: #3 and #4."
     other = replace(waiting(vram=6 * GIB, quota=replace(quota, user="bob")), user="bob")
     assert decide(asked, other).verdict is Verdict.START
 
