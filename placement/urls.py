@@ -3,7 +3,23 @@ from __future__ import annotations
 from django.urls import path
 
 from placement.api.urls import urlpatterns as api_urls
-from placement.views import arrays, bulk, audit, devices, forecasts, job, knobs, lists, log, login, people, queue, submit
+from placement.views import (
+    arrays,
+    audit,
+    bulk,
+    devices,
+    forecasts,
+    job,
+    knobs,
+    lists,
+    log,
+    login,
+    people,
+    queue,
+    submit,
+    workloads,
+)
+from placement.views import workload_definitions as definitions
 
 # Ways in and out.
 access_urls = [
@@ -47,6 +63,23 @@ job_urls = [
     path("jobs/<int:job_id>/mark", job.mark, name="job-mark"),
 ]
 
+# Workloads: what was learned and defined.
+workload_urls = [
+    path("workloads", workloads.index, name="workloads"),
+    path("workloads/define", definitions.define, name="workload-define"),
+    path("workloads/named", workloads.named, name="workload-named"),
+    path("workloads/<str:ident>", workloads.page, name="workload"),
+    path("workloads/<str:ident>/charge", workloads.charge, name="workload-charge"),
+    path("workloads/<str:ident>/figures/<str:which>", workloads.figure, name="workload-figure"),
+    path("workloads/<str:ident>/mark", workloads.mark, name="workload-mark"),
+    path("workloads/<str:ident>/forget", workloads.forget, name="workload-forget"),
+    path("workloads/<str:ident>/pin", workloads.pin, name="workload-pin"),
+    path("workloads/<str:ident>/argument", workloads.argument, name="workload-argument"),
+    path("workloads/<str:ident>/edit", definitions.edit, name="workload-edit"),
+    path("workloads/<str:ident>/remove", definitions.remove, name="workload-remove"),
+    path("workloads/<str:ident>/toml", definitions.export, name="workload-export"),
+]
+
 # Arrays: many jobs from one submission.
 array_urls = [
     path("arrays/<int:array_id>", arrays.page, name="array"),
@@ -84,6 +117,7 @@ urlpatterns = [
     *queue_urls,
     *submit_urls,
     *job_urls,
+    *workload_urls,
     *array_urls,
     *device_urls,
     *people_urls,

@@ -61,6 +61,11 @@ def parse(text: str) -> Definition:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Refused(f"This is not TOML: {error}.") from error
+    return check(table)
+
+
+def check(table: Mapping[str, Any]) -> Definition:
+    """Return what a table, as TOML has it, defines. Raise Refused with a sentence per wrong field."""
     wrong: dict[str, str] = {}
     for name, sentence in _problems(table):
         wrong.setdefault(name, sentence)
@@ -80,6 +85,11 @@ def parse(text: str) -> Definition:
     )
     values["retry_policy"] = retries.to_json(_retry(table.get("retry")))
     return Definition(**values)
+
+
+def placeholders(command: str) -> tuple[str, ...]:
+    """Return the names in braces, in their order."""
+    return tuple(dict.fromkeys(_PLACEHOLDER.findall(command)))
 
 
 def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -159,6 +169,6 @@ def _tables(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         unknown = set(parameter) - {"default", "matters", "help"}
         if not _NAME.fullmatch(name) or unknown or not isinstance(parameter.get("matters", True), bool):
             yield "parameters", f"{name}: a parameter has a plain name, and default, matters (true or false) and help."
-    missing = sorted(set(_PLACEHOLDER.findall(str(table.get("command", "")))) - set(parameters))
+    missing = sorted(set(placeholders(str(table.get("command", "")))) - set(parameters))
     if missing:
         yield "command", f"It names {', '.join(missing)}, for which there is no [parameters.…] table."

@@ -45,10 +45,17 @@ def run(user: Any, job_id: int, *, atypical: bool | None = None, forgotten: bool
     row = Sediment.objects.filter(owner=learning.owner(job)).first()
     if row is None:
         raise Refused(f"#{job_id} taught nothing: nothing was seen of it often enough.")
+    return row_of(user, row, atypical=atypical, forgotten=forgotten)
+
+
+def row_of(user: Any, row: Sediment, *, atypical: bool | None = None, forgotten: bool | None = None) -> str:
+    """Mark one kept run, as ``run`` does; its job may be gone."""
+    members.need(user, "operate")
+    named = f"#{row.owner.removeprefix('job:')}" if row.owner.startswith("job:") else row.owner
     with cycle_row.changing():
         instrument.mark(row.pk, audit.name_of(user), timezone.now(), atypical=atypical, forgotten=forgotten)
-        audit.record(user, "mark_run", f"#{job_id}", atypical=atypical, forgotten=forgotten)
-    return f"#{job_id} {'counts' if not (atypical or forgotten) else 'does not count'} in estimates."
+        audit.record(user, "mark_run", named, atypical=atypical, forgotten=forgotten)
+    return f"{named} {'counts' if not (atypical or forgotten) else 'does not count'} in estimates."
 
 
 def forget_before(user: Any, workload: str, params: str, before: datetime) -> str:

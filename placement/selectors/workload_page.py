@@ -1,0 +1,206 @@
+"""The page of one workload or script: what was learned of it, and what its next run would be charged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from calibration import rows
+from calibration.domain.estimate import Estimate
+from calibration.domain.keys import workload_key
+from calibration.domain.ladder import Basis
+from calibration.domain.resources import gib
+from calibration.domain.standing import Standing
+from calibration.models import Pin
+from placement import estimates, snapshots
+from placement.domain.guesses import Remark
+from placement.domain.wire import estimate_json
+from placement.models import AuditEntry, Workload
+from placement.selectors import ladder, subjects, wording, workload_runs, workloads
+from placement.selectors.ladder import Ladder
+from placement.selectors.subjects import KeyRow, Subject
+from placement.selectors.workload_runs import KINDS, Run, RunRow
+
+MOST_WORKERS = 10_000
+DRAWN = 24  # worker counts of which the need is drawn
+RECORD_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """All that is read once for a page, its figures and its table: runs of one key, and what the next stands on."""
+
+    subject: Subject
+    params: str
+    digest: str
+    runs: tuple[Run, ...]
+    kinds: tuple[str, ...]
+    gpu: str
+    sources: str
+
+    def standings(self, kind: str) -> dict[int, Standing]:
+        """Return how each run stands, by its id."""
+        return workload_runs.stand(self.runs, kind, self.sources, snapshots.knobs_now()[1])
+
+    def estimate(self, workers: int) -> Estimate:
+        """Return what a run with so many workers would need."""
+        job = subjects.draft(self.subject, self.params, workers, self.gpu, self.sources)
+        return estimates.estimate_of(job, rows.version(), snapshots.knobs_now()[1])
+
+    @property
+    def workers(self) -> int:
+        """Return the workers of the last run."""
+        if self.runs:
+            return self.runs[0].row.key.workers
+        return self.subject.definition.workers if self.subject.definition else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What the next run would be charged. ``edited``: its files changed since the last one."""
+
+    workers: int
+    sentence: str
+    beside: str
+    rung: str
+    chip: str
+    ladders: tuple[Ladder, ...]
+    edited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PinRow:
+    """A pinned need. ``whole``: it stands for all of the program, not for this script alone."""
+
+    kind: str
+    word: str
+    amount: str
+    who: str
+    at: datetime
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A page of runs."""
+
+    lines: tuple[RunRow, ...]
+    older: int | None
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Figures beside the charts."""
+
+    counting: int
+    retired: int
+    spread: tuple[tuple[str, str], ...]
+    usual: str
+    remarks: tuple[tuple[str, Remark], ...]
+
+
+def learned(subject: Subject, digest: str = "") -> Learned | None:
+    """Return what is known of one set of parameters, the newest where none is named; None for one that never ran."""
+    keys = subjects.params(subject, sees=False)
+    chosen = next((k for k in keys if k.digest == digest), None) if digest else next(iter(keys), None)
+    if digest and chosen is None:
+        return None
+    params = chosen.params if chosen else _unrun(subject.definition)
+    runs = workload_runs.runs(workload_runs.of_key(subject.workload, subject.script, params))
+    gpu = workloads.device_of(subject, runs)
+    seen = {kind for run in runs for kind in run.row.peaks}
+    kinds = tuple(k for k in KINDS if k in seen or k == "ram" or (k == "vram" and gpu == "one"))
+    sources = subjects.sources_now(subject, subjects.newest(subject, params))
+    if "vram" in kinds:
+        gpu = "one"
+    return Learned(subject, params, chosen.digest if chosen else "", runs, kinds, gpu, sources)
+
+
+def charge(found: Learned, workers: int) -> Charge:
+    """Return what a run with so many workers would be charged."""
+    estimate = estimate_json(found.estimate(workers))
+    margins = [
+        f"{gib(margin)} {KINDS[kind]}"
+        for kind in found.kinds
+        if (margin := wording.whole(wording.mapping(estimate["pools"].get(kind)).get("margin")))
+    ]
+    need = ladder.needs(estimate)
+    return Charge(
+        workers=workers,
+        sentence=f"Charged {need}" if need else "Nothing is known: it would be watched first",
+        beside=f"and {' and '.join(margins)} must stay free beside it" if need and margins else "",
+        rung=wording.rung(estimate["basis"]),
+        chip=wording.rung_class(estimate["basis"]),
+        ladders=ladder.ladders(estimate),
+        edited=bool(found.runs) and found.runs[0].row.key.fingerprint != found.sources,
+    )
+
+
+def curve(found: Learned, kind: str) -> list[tuple[int, int | None, int | None, str]]:
+    """Return (workers, need, margin, rung) over worker counts: the line that the next run is charged by."""
+    seen = sorted({run.row.key.workers for run in found.runs if not run.forgotten})
+    top = max(4, (seen[-1] if seen else 1) * 3 // 2)
+    step = max(1, -(-top // DRAWN))
+    counts = sorted({*range(1, top + 1, step), *seen[-DRAWN:]})
+    drawn = []
+    for count in counts:
+        pool = found.estimate(count).pools.get(kind)
+        if pool is not None and pool.basis > Basis.COLD_START:
+            drawn.append((count, pool.need, pool.margin, wording.rung(pool.basis.word)))
+    return drawn
+
+
+def facts(found: Learned, kind: str) -> Facts:
+    """Return what stands beside the charts."""
+    told = list(found.standings(kind).values())
+    remarks = [(KINDS[k], said) for k in found.kinds if (said := workloads.remark(found.subject, found.runs, k))]
+    spreads = [(KINDS[k], text) for k in found.kinds if (text := workloads.spread(found.runs, k))]
+    return Facts(
+        counting=sum(s is Standing.COUNTS for s in told),
+        retired=sum(s.retired for s in told),
+        spread=tuple(spreads),
+        usual=workloads.usual(found.runs),
+        remarks=tuple(remarks),
+    )
+
+
+def table(found: Learned, kind: str, before: int | None) -> Table:
+    """Return a page of its runs, newest first."""
+    kept = workload_runs.of_key(found.subject.workload, found.subject.script, found.params)
+    shown, older = workload_runs.page(kept, before)
+    told = found.standings(kind)
+    return Table(tuple(workload_runs.line(r, told.get(r.id), found.kinds) for r in shown), older, before is None)
+
+
+def pins(subject: Subject, kinds: Sequence[str]) -> tuple[PinRow, ...]:
+    """Return what is pinned for it, of this script alone and of all of its program."""
+    found = Pin.objects.filter(workload=subject.workload, subject__in=("", subject.id)).order_by("-subject", "kind")
+    return tuple(
+        PinRow(p.kind, KINDS.get(p.kind, p.kind), gib(p.bytes), p.who, p.at, not p.subject and not subject.named)
+        for p in found
+    )
+
+
+def keys(user: AbstractBaseUser, subject: Subject) -> tuple[KeyRow, ...]:
+    """Return the sets of parameters to choose from, as this user may see them."""
+    return subjects.params(subject, sees=subjects.sees_typed(user, subject))
+
+
+def record(subject: Subject) -> tuple[AuditEntry, ...]:
+    """Return who last defined, pinned or forgot something of this workload."""
+    found = AuditEntry.objects.filter(subject=f"workload {subject.workload}"[:200]).order_by("-id")
+    return tuple(found[:RECORD_SHOWN])
+
+
+def _unrun(row: Workload | None) -> str:
+    """Return the parameters under which a first run with all defaults would be learned."""
+    if row is None:
+        return "{}"
+    values: dict[str, Any] = {p["name"]: str(p.get("default", "")) for p in row.parameters}
+    matters = frozenset(p["name"] for p in row.parameters if p.get("matters", True))
+    return workload_key(row.name, values, matters).params

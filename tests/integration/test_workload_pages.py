@@ -1,0 +1,192 @@
+"""Pages of workloads: the list, what was learned of one, what people say about it; figures are valid and bounded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from calibration.domain import keys
+from calibration.domain.sediment import Key
+from calibration.models import Known, Sediment
+from placement.models import AuditEntry, Job, Role, Workload
+from placement.services import workloads as service
+from tests.figures import check
+from tests.integration.learned import GIB, NAMED, a_run
+from tests.integration.rows import a_machine, a_user
+from tests.integration.test_workloads import TEXT
+
+pytestmark = pytest.mark.django_db
+HERE = f"/workloads/{keys.named('train')}"
+TYPED = Key("bob: python", "", '["/home/bob/secret/net.py", "--seed=7"]', "/home/bob/secret/net.py")
+
+
+@pytest.fixture
+def ada() -> User:
+    a_machine()
+    return a_user("ada", Role.OPERATOR)
+
+
+@pytest.fixture
+def page(client: Client, ada: User) -> Client:
+    client.force_login(ada)
+    return client
+
+
+def text(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, (path, answer.status_code)
+    return str(answer.content.decode())
+
+
+def figure(client: Client, which: str, kind: str = "ram") -> dict[str, Any]:
+    found = json.loads(text(client, f"{HERE}/figures/{which}?kind={kind}"))
+    check(found)
+    return found
+
+
+def traces(found: dict[str, Any]) -> dict[str, int]:
+    return {trace["name"]: len(trace["x"]) for trace in found["data"]}
+
+
+def test_an_empty_list_says_what_to_do(page: Client) -> None:
+    assert "Nothing was learned yet" in text(page, "/workloads")
+    service.define(None, TEXT)
+    assert "not run yet" in text(page, "/workloads")
+
+
+def test_the_list_tells_runs_need_spread_and_guesses_that_are_off(page: Client, ada: User) -> None:
+    for gib in (2, 3):
+        a_run(ada, ram=gib, declared_ram=GIB)
+    a_run(ada, completed=False, outcome="failed", ago=1)
+    a_run(a_user("bob"), TYPED, ram=1, vram=9)
+    shown = text(page, "/workloads")
+    assert "2.0 GiB to 3.0 GiB" in shown
+    assert "3.0 GiB RAM" in shown
+    assert "1 failed" in shown
+    assert "declared 1.0 GiB, 3.0 GiB was used in 3 runs" in shown
+    assert "9.0 GiB on a device" in shown
+    assert shown.index("net.py") < shown.index(">train<")  # the newest run first
+    by_runs = text(page, "/workloads?order=runs")
+    assert by_runs.index(">train<") < by_runs.index("net.py")
+    assert "net.py" not in text(page, "/workloads?which=named")
+    assert ">train<" not in text(page, "/workloads?which=typed&q=net")
+    assert "No such workload" in text(page, "/workloads?q=nothing-of-that-name")
+
+
+def test_paths_and_arguments_are_for_who_typed_them_and_operators(client: Client, ada: User) -> None:
+    bob = a_user("bob")
+    job, _ = a_run(bob, TYPED, command="python /home/bob/secret/net.py --seed 7")
+    Job.objects.filter(pk=job.pk).update(cwd="/home/bob")
+    where = f"/workloads/{Known.objects.get().subject}"
+    for user, sees in ((a_user("cleo"), False), (a_user("vic", Role.VIEWER), False), (bob, True), (ada, True)):
+        client.force_login(user)
+        both = text(client, "/workloads") + text(client, where)
+        assert "net.py" in both
+        assert ("/home/bob/secret" in both, "--seed" in both) == (sees, sees)
+        found = text(client, "/workloads?q=secret")
+        assert ("net.py" in found) == sees
+
+
+def test_a_page_shows_runs_and_why_some_do_not_count(page: Client, ada: User) -> None:
+    service.define(None, TEXT)
+    current = replace(NAMED, fingerprint="")
+    a_run(ada, current, ram=2, vram=5)
+    a_run(ada, replace(NAMED, fingerprint="other"), ram=9, ago=3)
+    a_run(ada, current, ram=4, ago=1, completed=False, outcome="out_of_memory")
+    odd = a_run(ada, current, ram=8, ago=2)[1]
+    assert page.post(f"{HERE}/mark", {"run": odd.pk, "what": "atypical", "kind": "ram"}).status_code == 302
+    shown = text(page, f"{HERE}?kind=ram")
+    assert "the sources changed since" in shown
+    assert "marked as not typical, said ada" in shown
+    assert "as a bound" in shown
+    assert "Charged 5.0 GiB on a device, 4.0 GiB RAM" in shown  # raised to what was really used
+    assert traces(figure(page, "time")) == {
+        "was charged": 4, "counts": 1, "lower bound: did not complete": 1, "sources edited since": 1, "not typical": 1,
+    }  # fmt: skip
+    need = figure(page, "need")
+    assert {"the next run is charged", "counts"} <= set(traces(need))
+    assert traces(figure(page, "spread", "vram")) == {"runs that count": 1}
+    assert sum(traces(figure(page, "durations")).values()) == 4
+    assert page.get(f"{HERE}/figures/other").status_code == 404
+    assert AuditEntry.objects.filter(action="mark_run").count() == 1
+
+
+def test_the_ladder_follows_the_workers_that_are_asked_for(page: Client, ada: User) -> None:
+    for workers in (1, 2):
+        a_run(ada, replace(NAMED, workers=workers), ram=workers)
+    htmx = {"HX-Request": "true"}
+    four = page.get(f"{HERE}/charge?workers=4", headers=htmx).content.decode()
+    assert "Charged 4.0 GiB RAM" in four
+    assert "for 4 workers" in four
+    assert "a line through 1, 2 workers" in four
+    for odd in ("", "0", "-3", "x", "9" * 30):
+        assert page.get(f"{HERE}/charge?workers={odd}", headers=htmx).status_code == 200
+
+
+def test_a_pin_changes_the_ladder_and_is_taken_back(page: Client, ada: User) -> None:
+    a_run(ada, ram=2)
+    page.post(f"{HERE}/pin", {"pin_kind": "ram", "amount": "12 GiB"})
+    shown = text(page, HERE)
+    assert "Charged 12.0 GiB RAM" in shown
+    assert "said ada" in shown
+    assert (
+        "is not a unit"
+        in page.post(f"{HERE}/pin", {"pin_kind": "ram", "amount": "2 parsecs"}, follow=True).content.decode()
+    )
+    page.post(f"{HERE}/pin", {"pin_kind": "ram", "off": "1"})
+    assert "Charged 2.0 GiB RAM" in text(page, HERE)
+
+
+def test_what_is_old_is_forgotten_from_the_page(page: Client, ada: User) -> None:
+    a_run(ada, ram=9, ago=72)
+    a_run(ada, ram=2)
+    said = page.post(f"{HERE}/forget", {"days": "2"}, follow=True).content.decode()
+    assert "1 run is forgotten" in said
+    assert "Charged 2.0 GiB RAM" in text(page, HERE)
+    assert "in whole days" in page.post(f"{HERE}/forget", {"days": "-1"}, follow=True).content.decode()
+    assert Sediment.objects.filter(forgotten=True).count() == 1
+
+
+def test_who_only_submits_sees_no_actions_and_may_do_none(client: Client, ada: User) -> None:
+    row = a_run(ada)[1]
+    client.force_login(a_user("cleo"))
+    shown = text(client, HERE)
+    assert "Forget" not in shown
+    assert "Pin</button>" not in shown
+    pin = {"pin_kind": "ram", "amount": "1 GiB"}
+    for path, sent in (("mark", {"run": row.pk, "what": "forget"}), ("forget", {"days": "0"}), ("pin", pin)):
+        assert client.post(f"{HERE}/{path}", sent).status_code == 403, path
+    assert not Sediment.objects.filter(forgotten=True).exists()
+
+
+def test_sets_of_parameters_are_chosen_and_runs_turned_over(page: Client, ada: User) -> None:
+    for number in range(30):
+        a_run(ada, ago=number)
+    a_run(ada, replace(NAMED, params='{"lr": "1"}'), ram=7, ago=50)
+    shown = text(page, HERE)
+    assert "lr=1e-3 · 30 runs" in shown
+    assert shown.count('class="acts"') == 25
+    older = shown.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&").split("#")[0]
+    assert text(page, HERE + older).count('class="acts"') == 5
+    other = Known.objects.get(params='{"lr": "1"}').params_digest
+    assert "Charged 7.0 GiB RAM" in text(page, f"{HERE}?key={other}")
+    assert page.get(f"{HERE}?key=nothing").status_code == 404
+
+
+@pytest.mark.parametrize("ident", ["x", "0" * 32, "'" * 32])
+def test_what_is_not_there_is_404(page: Client, ident: str) -> None:
+    assert page.get(f"/workloads/{ident}").status_code == 404
+    assert page.get(f"/workloads/{ident}/figures/need").status_code == 404
+
+
+def test_a_name_leads_to_its_page_whatever_it_is(page: Client, ada: User) -> None:
+    service.define(None, TEXT.replace('"train"', '"a/b ?#<i>"'))
+    answer = page.get("/workloads/named", {"name": "a/b ?#<i>"}, follow=True)
+    assert answer.status_code == 200
+    assert "a/b ?#&lt;i&gt;" in answer.content.decode()
+    assert Workload.objects.count() == 1
