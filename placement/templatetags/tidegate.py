@@ -21,6 +21,7 @@ from placement.selectors.kept import Kept
 from placement.services import accounts
 
 register = Library()
+SAY_ACCOUNTS = frozenset({"queue", "people"})
 POLL_S = 1  # seconds between two looks of an open page; the one place that says so
 _notice: Kept[str] = Kept()
 _JOB = re.compile(r"(?<![\w&])#([1-9][0-9]{0,17})(?!\w)")
@@ -82,15 +83,16 @@ def polls(fragment: str, version: str, *args: Any, **query: Any) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def nav(context: Context, name: str, word: str) -> str:
-    """Return the link to a page, marked on that page; nothing where no page has that name."""
+def nav(context: Context, name: str, word: str, key: str = "") -> str:
+    """Return the link to a page, marked on that page; nothing where no page has that name. ``key`` follows a "g"."""
     try:
         where = reverse(name)
     except NoReverseMatch:
         return ""
     match = getattr(context.get("request"), "resolver_match", None)
     here = mark_safe(' aria-current="page"') if match is not None and match.url_name == name else ""
-    return format_html('<a href="{}"{}>{}</a>', where, here, word)
+    keys = format_html(' data-key="g {}"', key) if key else ""
+    return format_html('<a href="{}"{}{}>{}</a>', where, here, keys, word)
 
 
 @register.simple_tag
@@ -158,9 +160,12 @@ def percent(share: float) -> str:
     return f"{share:.2f}%"
 
 
-@register.simple_tag
-def accounts_notice() -> str:
-    """Return whose Unix account jobs run as, "" when everybody has their own."""
+@register.simple_tag(takes_context=True)
+def accounts_notice(context: Context) -> str:
+    """Return whose Unix account jobs run as; "" when everybody has their own, and on pages that say it above."""
+    match = getattr(context.get("request"), "resolver_match", None)
+    if match is not None and match.url_name in SAY_ACCOUNTS:
+        return ""
     return _notice.get("all", accounts.trust_notice)
 
 

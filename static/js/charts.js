@@ -3,13 +3,13 @@
 (() => {
   const LENGTH = { "10m": 600, "1h": 3600, "24h": 86400, "30d": 2592000 }; // seconds
   const charts = [...document.querySelectorAll(".chart")];
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const colour = window.tone;
   const state = new Map();
 
   function dress(trace) {
     const tone = colour(trace.meta.tone);
     const dressed = { ...trace, line: { ...trace.line, color: tone } };
-    if (trace.stackgroup) dressed.fillcolor = tone + (trace.meta.key === "external" ? "99" : "cc");
+    if (trace.stackgroup) dressed.fillcolor = colour(trace.meta.tone, trace.meta.key === "external" ? 0.6 : 0.8);
     return dressed;
   }
 
@@ -45,7 +45,7 @@
     const query = new URLSearchParams({ range: chart.dataset.range });
     if (since) query.set("since", since);
     const answer = await fetch(`${chart.dataset.url}?${query}`, { headers: { Accept: "application/json" } });
-    if (answer.redirected || answer.status === 401) { location.reload(); return null; }
+    if (answer.redirected || answer.status === 401) { document.dispatchEvent(new CustomEvent("session-over")); return null; }
     return answer.ok ? answer.json() : null;
   }
 
@@ -80,7 +80,7 @@
 
   let busy = false;
   async function round(step) {
-    if (busy || document.hidden) return;
+    if (busy || document.hidden || window.sessionOver()) return;
     busy = true;
     try { for (const chart of charts) await step(chart); } catch { /* the next second tries again */ }
     busy = false;
@@ -89,5 +89,4 @@
   round(whole);
   setInterval(() => round(more), 1000);
   document.addEventListener("theme", () => round(whole));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => round(whole));
 })();

@@ -64,15 +64,19 @@
     if (focus[1] !== null) try { field.setSelectionRange(focus[1], focus[2]); } catch { /* it has no caret */ }
   }
 
+  // What an element swaps: its target, or, where its answer changes several places, what data-covers names.
+  const covered = (element, target) => (element.dataset.covers && document.querySelector(element.dataset.covers)) || target;
+
   document.addEventListener("htmx:beforeRequest", (event) => {
     const { elt } = event.detail;
-    if (elt.hasAttribute("data-poll") && busy(elt)) event.preventDefault();
+    if (elt.hasAttribute("data-poll") && busy(covered(elt, elt))) event.preventDefault();
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { elt, target, shouldSwap } = event.detail;
     if (!shouldSwap) return;
-    if (elt.hasAttribute("data-poll") && busy(target)) { event.detail.shouldSwap = false; return; }
-    kept = remember(target);
+    const part = covered(elt, target);
+    if (elt.hasAttribute("data-poll") && busy(part)) { event.detail.shouldSwap = false; return; }
+    kept = remember(part);
   });
   document.addEventListener("htmx:afterSwap", () => {
     if (!kept) return;

@@ -36,6 +36,10 @@
   document.addEventListener("htmx:afterSwap", title);
   title();
 
+  // On a narrow screen the row of pages scrolls: where one is stands in view.
+  const row = document.querySelector("nav"), here = row?.querySelector("[aria-current]");
+  if (here) row.scrollLeft = here.offsetLeft - row.offsetLeft - (row.clientWidth - here.offsetWidth) / 2;
+
   // Dialogs are opened by buttons that name them; menus close by Escape and by a click elsewhere.
   const menus = () => document.querySelectorAll("details.menu[open]");
   document.addEventListener("click", (event) => {
