@@ -4,6 +4,7 @@ from django.urls import path
 
 from placement.api.urls import urlpatterns as api_urls
 from placement.views import (
+    api_page,
     arrays,
     audit,
     bulk,
@@ -17,6 +18,7 @@ from placement.views import (
     people,
     queue,
     submit,
+    tokens,
     workloads,
 )
 from placement.views import workload_definitions as definitions
@@ -27,6 +29,9 @@ access_urls = [
     path("login/link/<str:token>", login.link, name="login-link"),
     path("logout", login.logout, name="logout"),
     path("password", login.password, name="password"),
+    path("tokens", tokens.page, name="tokens"),
+    path("tokens/<int:token_id>/revoke", tokens.revoke, name="token-revoke"),
+    path("api", api_page.page, name="api-page"),
     path("admin/login/", login.admin_login, name="admin-login"),
 ]
 

@@ -26,9 +26,8 @@ class _Csrf(CsrfViewMiddleware):
 class Door:
     """Lets in who has this role. An Authorization header decides alone: a bad token never falls back to a session."""
 
-    def __init__(self, role: Role, *, asks: bool = False) -> None:
+    def __init__(self, role: Role) -> None:
         self.role = role
-        self.asks = asks  # it is sent like a change, and changes nothing
 
     def __call__(self, request: HttpRequest) -> bool:
         """Return True, with the user on the request, or raise Turned."""
@@ -40,7 +39,7 @@ class Door:
             raise Turned(error(401, "not_logged_in", "Log in first; the session is missing or over. Or send a token."))
         if token is None and (refused := _csrf(request)):
             raise Turned(refused)
-        if token is not None and token.scope == Scope.READ and request.method not in SAFE and not self.asks:
+        if token is not None and token.scope == Scope.READ and request.method not in SAFE:
             raise Turned(error(403, "scope", "This token only reads; make one with the scope submit or full."))
         if access.RANK[own] < access.RANK[self.role]:
             of = f", by a token with the scope {token.scope}" if token and token.scope != Scope.FULL else ""

@@ -39,7 +39,7 @@ def submit(request: HttpRequest, asked: SubmissionBody) -> HttpResponse:
     return response
 
 
-@noun.change("/estimate", Preview, name="api-estimate", asks=True, sample=SAMPLE)
+@noun.change("/estimate", Preview, name="api-estimate", sample=SAMPLE)
 def estimate(request: HttpRequest, asked: SubmissionBody) -> dict[str, Any]:
     """Say what the gate would say of a submission now; nothing is stored."""
     seen = jobs.preview(request.user, asked.submission(workloads.defaults(asked.workload)))

@@ -40,7 +40,7 @@ class Noun(Router):
     def change(
         self, path: str, reply: Any, role: Role = Role.SUBMITTER, *, method: str = "POST", name: str = "", **more: Any
     ) -> Callable[[View], View]:
-        """Return a decorator for what changes something (or, with ``asks``, is only sent like that)."""
+        """Return a decorator for what changes something, or is sent like that."""
         return self._operation(method, path, reply, role, name=name, **more)
 
     def _operation(
@@ -52,7 +52,6 @@ class Noun(Router):
         *,
         name: str,
         status: int = 200,
-        asks: bool = False,
         sample: Any = None,
     ) -> Callable[[View], View]:
         def decorate(view: View) -> View:
@@ -74,11 +73,11 @@ class Noun(Router):
             self.api_operation(
                 [method],
                 path,
-                auth=Door(role, asks=asks),
+                auth=Door(role),
                 response={status: reply, **errors},
                 operation_id=f"{view.__module__.rpartition('.')[2]}_{view.__name__}",
                 summary=first.rstrip("."),
-                url_name=name or None,
+                url_name=name or f"api-{view.__module__.rpartition('.')[2]}-{view.__name__}".replace("_", "-"),
                 openapi_extra=extra,
             )(answering)
             return view

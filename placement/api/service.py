@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 
-from placement.api import arrays, describing, forecasts, jobs, queue, refusals
+from placement.api import arrays, describing, forecasts, jobs, queue, refusals, tokens
+from placement.api.doors import Door
 from placement.api.parsing import Strict
+from placement.models import Role
 
-NOUNS = (queue.noun, jobs.noun, arrays.noun, forecasts.noun)
+NOUNS = (queue.noun, jobs.noun, arrays.noun, forecasts.noun, tokens.noun)
 ROOT = "api/v1/"
 
 
@@ -43,6 +45,7 @@ class Service(NinjaAPI):
                 view = _outermost(operations.get_view(), methods)
                 name = next((n for one in operations.operations if (n := getattr(one, "url_name", ""))), None)
                 yield path(ROOT + _django(route), view, name=name)
+        yield path(f"{ROOT}openapi.json", _outermost(_described, ("GET",)), name="openapi")
 
 
 def _outermost(view: Callable[..., Any], methods: tuple[str, ...]) -> Callable[..., HttpResponse]:
@@ -70,6 +73,12 @@ def _outermost(view: Callable[..., Any], methods: tuple[str, ...]) -> Callable[.
 def _django(route: str) -> str:
     """Return a route as Django writes it: ``/jobs/{int:job_id}`` is ``jobs/<int:job_id>``."""
     return route.lstrip("/").replace("{", "<").replace("}", ">")
+
+
+def _described(request: HttpRequest) -> HttpResponse:
+    """Return the OpenAPI description, to whoever may look."""
+    Door(Role.VIEWER)(request)
+    return JsonResponse(schema())
 
 
 service = Service()

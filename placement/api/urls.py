@@ -1,21 +1,11 @@
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
 
 from placement.api.refusals import nowhere
-from placement.api.service import schema, service
-from placement.views.door import door
-
-
-@door()
-def openapi(request: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI description."""
-    return JsonResponse(schema())
-
+from placement.api.service import service
 
 urlpatterns = [
-    path("api/v1/openapi.json", openapi, name="openapi"),
     *service.addresses(),
     path("api/", nowhere),
     path("api/<path:rest>", nowhere),

@@ -27,7 +27,10 @@ def _own(user: AbstractBaseUser | AnonymousUser) -> Role:
         return Role.ADMIN
     known = getattr(user, "_tidegate_role", None)
     if known is None:
-        row = Member.objects.filter(user_id=user.pk).values_list("role", flat=True).first()
+        if "member" in (read := user._state.fields_cache):  # it was read along with the user
+            row = read["member"] and read["member"].role
+        else:
+            row = Member.objects.filter(user_id=user.pk).values_list("role", flat=True).first()
         known = Role(row) if row in set(Role) else Role.VIEWER
         user._tidegate_role = known  # one query a request; the user object lives no longer
     return known
