@@ -162,7 +162,7 @@ def fill(
         own = whole(mapping(now.owners).get(SERVICE))
         put("used", "self", own, f"Tidegate itself: {gib(own)}")
         if own:
-            legend.append(Owner("self", "Tidegate itself", gib(own), title=_exact(own)))
+            legend.append(Owner("self", "Tidegate itself", _about(own), title=_exact(own)))
         put("external", "ext", now.external, f"external: {gib(now.external)}")
         legend += _outsiders(now, sees_commands)
         put("unknown", "unk", now.unexplained, f"not explained by any process: {gib(now.unexplained)}")
@@ -181,15 +181,21 @@ def _outsiders(now: PoolNow, sees_commands: bool) -> list[Owner]:
     for row in listing(now.external_who)[:3]:
         pid, user, name, amount = (*row, None, None, None, None)[:4]
         whose = f"{user}, pid {pid}" + (f", {name}" if sees_commands and name else "")
-        lines.append(Owner("ext", f"external: {whose}", gib(whole(amount)), title=_exact(whole(amount))))
+        lines.append(Owner("ext", f"external: {whose}", _about(whole(amount)), title=_exact(whole(amount))))
     if not lines and now.external is None:
         lines.append(Owner("ext", "external:", "unknown (the driver names no sizes)"))
     elif not lines and now.external and now.external >= 64 * MIB:
-        lines.append(Owner("ext", "external", gib(now.external), title=_exact(now.external)))
+        lines.append(Owner("ext", "external", _about(now.external), title=_exact(now.external)))
     if now.unexplained and now.unexplained >= 64 * MIB:
-        used = gib(now.unexplained)
+        used = _about(now.unexplained)
         lines.append(Owner("unk", "not explained by any process", used, title=_exact(now.unexplained)))
     return lines
+
+
+def _about(amount: int | None) -> str:
+    """Return an amount below a GiB in steps of 16 MiB: what others use wavers, and each waver would be news to all."""
+    step = 16 * MIB
+    return gib(amount if amount is None or amount < step or amount >= 1024 * MIB else amount // step * step)
 
 
 def _exact(amount: int | None) -> str:
