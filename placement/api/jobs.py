@@ -71,7 +71,7 @@ def history(request: HttpRequest, job_id: Id) -> dict[str, Any]:
 def cancel(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     """Stop a job, or take it from the queue."""
     found(job_id)
-    return _done(request, job_id, jobs.cancel(request.user, job_id))
+    return done(request, job_id, jobs.cancel(request.user, job_id))
 
 
 @noun.change("/jobs/{int:job_id}/retry", JobSaid, status=201)
@@ -79,7 +79,7 @@ def retry(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     """Submit an ended job again, as a new one; the answer is the new one."""
     found(job_id)
     again = jobs.retry(request.user, job_id)
-    return _done(request, again.pk, f"#{again.pk} repeats #{job_id}.")
+    return done(request, again.pk, f"#{again.pk} repeats #{job_id}.")
 
 
 @noun.change("/jobs/{int:job_id}/hold", JobSaid, sample={"why": "the data is not complete yet"})
@@ -87,14 +87,14 @@ def hold(request: HttpRequest, job_id: Id, asked: WhyBody) -> dict[str, Any]:
     """Keep a waiting job from starting until it is released."""
     found(job_id)
     jobs.hold(request.user, job_id, asked.why)
-    return _done(request, job_id, f"#{job_id} is held.")
+    return done(request, job_id, f"#{job_id} is held.")
 
 
 @noun.change("/jobs/{int:job_id}/release", JobSaid, name="api-release")
 def release(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     """Let a held job start again; where Tidegate held its group, the whole group."""
     found(job_id)
-    return _done(request, job_id, jobs.release(request.user, job_id))
+    return done(request, job_id, jobs.release(request.user, job_id))
 
 
 def found(job_id: int) -> Job:
@@ -105,6 +105,7 @@ def found(job_id: int) -> Job:
     return row
 
 
-def _done(request: HttpRequest, job_id: int, said: str) -> dict[str, Any]:
+def done(request: HttpRequest, job_id: int, said: str) -> dict[str, Any]:
+    """Return what was said and the job after it; and wake the gate."""
     wake.soon()
     return {"message": said, "job": jobs_told.one(request.user, found(job_id))}

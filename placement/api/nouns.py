@@ -53,6 +53,7 @@ class Noun(Router):
         name: str,
         status: int = 200,
         sample: Any = None,
+        plain: bool = False,
     ) -> Callable[[View], View]:
         def decorate(view: View) -> View:
             signature = inspect.signature(view, eval_str=True)
@@ -68,6 +69,8 @@ class Noun(Router):
             first, _, rest = (inspect.getdoc(view) or "").partition("\n")
             answering.__doc__ = f"{rest.strip()}\n\n{_for(role)}".strip()
             extra: dict[str, Any] = {"x-role": role.value}
+            if plain:
+                extra["responses"] = {status: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
             if sample is not None:
                 extra["requestBody"] = {"content": {"application/json": {"example": sample}}}
             self.api_operation(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -11,12 +11,38 @@ from django.urls import URLPattern, path
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 
-from placement.api import arrays, describing, forecasts, jobs, queue, refusals, tokens
+from placement.api import (
+    arrays,
+    describing,
+    devices,
+    forecasts,
+    job_acts,
+    job_lists,
+    jobs,
+    nodes,
+    people,
+    queue,
+    record,
+    refusals,
+    tokens,
+)
 from placement.api.doors import Door
 from placement.api.parsing import Strict
 from placement.models import Role
 
-NOUNS = (queue.noun, jobs.noun, arrays.noun, forecasts.noun, tokens.noun)
+NOUNS = (
+    queue.noun,
+    jobs.noun,
+    job_lists.noun,
+    job_acts.noun,
+    arrays.noun,
+    devices.noun,
+    nodes.noun,
+    forecasts.noun,
+    people.noun,
+    record.noun,
+    tokens.noun,
+)
 ROOT = "api/v1/"
 
 
@@ -39,18 +65,22 @@ class Service(NinjaAPI):
 
     def addresses(self) -> Iterator[URLPattern]:
         """Yield a pattern per path; one view serves all methods of it."""
+        served: dict[str, dict[str, Callable[..., Any]]] = {}
+        names: dict[str, list[str]] = {}
         for bound in self._get_bound_routers():
             for route, operations in bound.path_operations.items():
-                methods = tuple(method for one in operations.operations for method in one.methods)
-                view = _outermost(operations.get_view(), methods)
-                name = next((n for one in operations.operations if (n := getattr(one, "url_name", ""))), None)
-                yield path(ROOT + _django(route), view, name=name)
-        yield path(f"{ROOT}openapi.json", _outermost(_described, ("GET",)), name="openapi")
+                for one in operations.operations:
+                    served.setdefault(route, {}).update(dict.fromkeys(one.methods, operations.get_view()))
+                    names.setdefault(route, []).append(one.url_name)
+        for route, views in served.items():
+            for name in names[route]:
+                yield path(ROOT + _django(route), _outermost(views), name=name)
+        yield path(f"{ROOT}openapi.json", _outermost({"GET": _described}), name="openapi")
 
 
-def _outermost(view: Callable[..., Any], methods: tuple[str, ...]) -> Callable[..., HttpResponse]:
-    """Return a view that knows its methods, answers whatever happens in our shape, and is never kept."""
-    allowed = tuple(m for method in methods for m in (("GET", "HEAD") if method == "GET" else (method,)))
+def _outermost(views: Mapping[str, Callable[..., Any]]) -> Callable[..., HttpResponse]:
+    """Return a view of these methods that answers whatever happens in our shape, and is never kept."""
+    allowed = tuple(m for method in views for m in (("GET", "HEAD") if method == "GET" else (method,)))
 
     @csrf_exempt  # the door looks at it, for sessions only
     def served(request: HttpRequest, **values: Any) -> HttpResponse:
@@ -59,7 +89,7 @@ def _outermost(view: Callable[..., Any], methods: tuple[str, ...]) -> Callable[.
             return refusals.not_allowed(asked, allowed)
         request.method = "GET" if asked == "HEAD" else asked
         try:
-            response: HttpResponse = view(request, **values)
+            response: HttpResponse = views[request.method](request, **values)
         except Exception as problem:  # the outermost edge: whatever it was, the caller gets JSON
             response = refusals.answer(problem)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from calibration.domain.keys import typed_command_key
 from calibration.domain.resources import gib
@@ -50,6 +51,23 @@ def arguments(job: Job) -> tuple[ArgumentRow, ...]:
     marked = frozenset(IrrelevantArgument.objects.filter(script=job.key_script).values_list("argument", flat=True))
     key = typed_command_key(job.user.get_username(), text, job.setup, job.cwd, job.workers, marked)
     return tuple(ArgumentRow(a.name, a.text, LOOKS.get(a.looks_like or "", ""), a.matters) for a in key.arguments)
+
+
+def as_json(job: Job) -> dict[str, Any] | None:
+    """Return the same as taught() for the API: peaks in bytes, null where unknown."""
+    row = Sediment.objects.filter(owner=f"job:{job.pk}").first()
+    if row is None:
+        return None
+    peaks = mapping(row.peaks)
+    return {
+        "ram": whole(peaks.get("ram")),
+        "vram": whole(peaks.get("vram")),
+        "counts": not (row.atypical or row.forgotten),
+        "atypical": row.atypical,
+        "forgotten": row.forgotten,
+        "marked_by": row.marked_by or None,
+        "marked_at": row.marked_at,
+    }
 
 
 def taught(job: Job) -> Taught | None:

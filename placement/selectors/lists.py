@@ -17,8 +17,8 @@ from placement.selectors.rows import FinishedRow
 PAGE = 50
 SEARCHED = 50_000  # numbers that one search by name looks through
 SHOWN = (
-    "name", "array_index", "user__username", "state", "outcome", "sentence", "headline", "basis", "estimate",
-    "submitted_at", "ended_at", "duration_s",
+    "name", "array", "array_index", "user__username", "state", "outcome", "sentence", "headline", "basis", "estimate",
+    "submitted_at", "started_at", "ended_at", "duration_s", "workers", "priority",
 )  # fmt: skip
 Row = TypeVar("Row")
 Model = TypeVar("Model", bound=models.Model)
@@ -58,21 +58,35 @@ def jobs(
     outcome: str = "",
     array: int | None = None,
 ) -> Page[JobLine]:
+    """Return the jobs below (or above) this key as lines; which, says found()."""
+    page = found(user, mine=mine, before=before, after=after, text=text, outcome=outcome, array=array)
+    return Page(tuple(_line(job) for job in page.lines), page.older, page.newer, page.searched)
+
+
+def found(
+    user: AbstractBaseUser,
+    *,
+    mine: bool,
+    before: int | None,
+    after: int | None = None,
+    text: str = "",
+    outcome: str = "",
+    array: int | None = None,
+) -> Page[Job]:
     """Return the jobs below (or above) this key, those of the user alone when ``mine``, of one array where named."""
-    found = Job.objects.all() if array is None else Job.objects.filter(array_id=array)
+    wanted = Job.objects.all() if array is None else Job.objects.filter(array_id=array)
     if mine:
-        found = found.filter(user_id=user.pk)
+        wanted = wanted.filter(user_id=user.pk)
     if outcome in STATE_WORDS:
-        found = found.filter(state=outcome)
+        wanted = wanted.filter(state=outcome)
     elif outcome:
-        found = found.filter(outcome=outcome) if outcome in wording.OUTCOMES else found.none()
+        wanted = wanted.filter(outcome=outcome) if outcome in wording.OUTCOMES else wanted.none()
     if text:
-        return _search(found, text, before)
-    page = page_of(found.select_related("user").only(*SHOWN), before, after)
-    return Page(tuple(_line(job) for job in page.lines), page.older, page.newer)
+        return _search(wanted, text, before)
+    return page_of(wanted.select_related("user").only(*SHOWN), before, after)
 
 
-def _search(found: QuerySet[Job], text: str, before: int | None) -> Page[JobLine]:
+def _search(found: QuerySet[Job], text: str, before: int | None) -> Page[Job]:
     """Look through a stretch of numbers: a name can stand anywhere, and no index finds a part of it."""
     newest = Job.objects.order_by("-id").values_list("pk", flat=True).first() or 0
     top = newest if before is None else min(before - 1, newest)
@@ -83,7 +97,7 @@ def _search(found: QuerySet[Job], text: str, before: int | None) -> Page[JobLine
     full = len(ids) > PAGE
     older = ids[PAGE - 1] if full else bottom if bottom > 1 else None
     looked = (ids[PAGE - 1] if full else bottom, top)
-    return Page(tuple(_line(job) for job in shown), older, None, looked if top else None)
+    return Page(tuple(shown), older, None, looked if top else None)
 
 
 def page_of(found: QuerySet[Model], before: int | None, after: int | None) -> Page[Model]:

@@ -17,6 +17,7 @@ from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement.domain.jobs import State
 from placement.models import Cycle, Job
+from placement.models.holds import Holdable
 from placement.selectors import devices, expected
 from placement.selectors.waiting_rows import Lines
 from placement.selectors.wording import mapping, whole
@@ -53,8 +54,8 @@ def queue(*, sees_commands: bool, part: Part | None = None) -> str:
     cycle = Cycle.objects.filter(pk=1).first()
     told = {
         "at": timezone.now(),
-        "held": _hold(cycle) if cycle else None,
-        "pools": [_pool(p, at, sees_commands) for p in pools],
+        "held": hold(cycle) if cycle else None,
+        "pools": [pool(p, at, sees_commands) for p in pools],
         "running": [_running(job) for job in active],
         "measured_free_mb": {k: mib(total(p.free for p in pools if p.kind == k)) for k in KINDS},
         "pending_reservation_mb": {k: mib(_growth(active, k)) for k in KINDS},
@@ -78,7 +79,8 @@ def mib(amount: int | None) -> int | None:
     return None if amount is None else amount // MIB
 
 
-def _pool(row: PoolNow, at: float, sees_commands: bool) -> dict[str, Any]:
+def pool(row: PoolNow, at: float, sees_commands: bool) -> dict[str, Any]:
+    """Return what was read of one pool last."""
     who = [
         {"pid": w[0], "user": w[1], "bytes": w[3], **({"name": w[2]} if sees_commands else {})}
         for w in row.external_who
@@ -131,7 +133,7 @@ def _queued(job: Job) -> str:
         "code": job.code or None,
         "decision": decision,
         "forecast": expected.as_json(job),
-        "held": _hold(job),
+        "held": hold(job),
     }
     return _json(told)
 
@@ -143,7 +145,8 @@ def _common(job: Job) -> dict[str, Any]:
     return {"id": job.pk, "name": job.name, "user": job.user.get_username(), "workers": job.workers}
 
 
-def _hold(row: Cycle | Job) -> dict[str, Any] | None:
+def hold(row: Holdable) -> dict[str, Any] | None:
+    """Return who holds a row, since when, until when and why; None where nobody does."""
     if not row.held_by:
         return None
     return {"by": row.held_by, "since": row.held_at, "until": row.held_until, "why": row.held_why}

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from placement.api.shapes.judgement import Decision, Estimate, Forecast, Loose
-from placement.api.shapes.kinds import Bytes, MaybeMoment, Moment, Seconds, Shape
+from placement.api.shapes.kinds import Bytes, MaybeMoment, Moment, Query, Seconds, Shape
 
 StateWord = Literal["queued", "admitted", "running", "finished"]
 OutcomeWord = Literal[
@@ -139,6 +139,20 @@ class JobList(Shape):
     searched: list[int] | None = Field(
         description="The first and last number that a search by name looked at; go on with before=older."
     )
+
+
+class JobsAsked(Query):
+    """Which jobs."""
+
+    whose: Literal["all", "mine"] = "all"
+    q: str = Field("", max_length=100, description="A part of the name.")
+    outcome: Literal[
+        "", "queued", "admitted", "running", "completed", "failed", "cancelled", "timed_out", "cap_exceeded",
+        "out_of_memory", "start_failed", "lost",
+    ] = Field("", description="Or a state; left out: any.")  # fmt: skip
+    array: int | None = Field(None, ge=0, lt=2**63, description="Members of this array alone.")
+    before: int | None = Field(None, ge=0, lt=2**63, description="`older` of the page before.")
+    after: int | None = Field(None, ge=0, lt=2**63, description="`newer` of a page.")
 
 
 class Verdict(Shape):

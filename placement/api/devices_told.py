@@ -1,0 +1,82 @@
+"""Nodes and devices as the API tells them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibration import clock
+from calibration.domain.samples import RAM
+from calibration.models import PoolNow
+from placement.models import Device, Node, Role
+from placement.selectors import access, devices, wire
+
+
+def nodes(user: Any) -> list[dict[str, Any]]:
+    """Return all nodes with their devices."""
+    read = _Read(user)
+    return [_node(row, read) for row in devices.nodes()]
+
+
+def node(user: Any, row: Node) -> dict[str, Any]:
+    """Return one node."""
+    return _node(row, _Read(user, row.name))
+
+
+def device(user: Any, row: Device) -> dict[str, Any]:
+    """Return one device."""
+    return _device(row, row.node.name, _Read(user, row.node.name))
+
+
+class _Read:
+    """The newest readings, of one node or of all."""
+
+    def __init__(self, user: Any, node: str = "") -> None:
+        rows = PoolNow.objects.filter(node=node) if node else PoolNow.objects.all()
+        self._rows = {(row.node, row.pool): row for row in rows}
+        self._at = clock.now()
+        self._sees = access.at_least(user, Role.OPERATOR)
+
+    def of(self, node: str, pool: str) -> dict[str, Any] | None:
+        """Return the reading of a pool, None before the first."""
+        row = self._rows.get((node, pool))
+        return None if row is None else wire.pool(row, self._at, self._sees)
+
+
+def _node(row: Node, read: _Read) -> dict[str, Any]:
+    inside = sorted((d for d in row.devices.all() if not d.retired), key=lambda d: (d.index, d.name, d.pk))
+    return {
+        "id": row.pk,
+        "name": row.name,
+        "ram_declared": row.ram_declared,
+        "ram_high": row.ram_high,
+        "ram_low": row.ram_low,
+        "ram_pressure": row.ram_pressure,
+        "draining": row.draining,
+        "held": wire.hold(row),
+        "disk_free": row.disk_free,
+        "tick_ms": row.tick_ms,
+        "broker_away_since": row.broker_away_since,
+        "capacity_note": row.capacity_note,
+        "pool": read.of(row.name, RAM),
+        "devices": [_device(one, row.name, read) for one in inside],
+    }
+
+
+def _device(row: Device, node: str, read: _Read) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "uuid": row.uuid,
+        "node": node,
+        "name": row.name,
+        "index": row.index,
+        "kind": row.kind,
+        "backend": row.backend,
+        "model": row.model,
+        "declared": row.declared,
+        "exclusive_only": row.exclusive_only,
+        "draining": row.draining,
+        "measurable": row.measurable,
+        "simulated": row.simulated,
+        "held": wire.hold(row),
+        "pool": read.of(node, row.uuid),
+    }

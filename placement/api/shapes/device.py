@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from placement.api.shapes.judgement import Held
+from placement.api.shapes.kinds import Amount, Body, Bytes, MaybeMoment, Query, Shape
+from placement.api.shapes.queue import Pool
+
+
+class Device(Shape):
+    """A device that an admin declared, and its newest reading."""
+
+    id: int
+    uuid: str
+    node: str
+    name: str
+    index: int
+    kind: str
+    backend: str
+    model: str
+    declared: int = Field(description="Bytes that jobs may take.")
+    exclusive_only: bool
+    draining: bool
+    measurable: bool = Field(description="False: no probe can read it; it is gated on its declaration alone.")
+    simulated: bool
+    held: Held | None
+    pool: Pool | None = Field(description="null: not read yet.")
+
+
+class Node(Shape):
+    """A machine with a worker, its RAM and its devices."""
+
+    id: int
+    name: str
+    ram_declared: Bytes = Field(description="Bytes that jobs may take; null: all there is.")
+    ram_high: float | None = Field(description="Share of RAM from which nothing starts; null: the knob's.")
+    ram_low: float | None = Field(description="Share of RAM below which it does again; null: the knob's.")
+    ram_pressure: bool
+    draining: bool
+    held: Held | None
+    disk_free: Bytes
+    tick_ms: float | None = Field(description="What one look around takes.")
+    broker_away_since: MaybeMoment
+    capacity_note: str
+    pool: Pool | None
+    devices: list[Device]
+
+
+class NodeList(Shape):
+    """All nodes, by name."""
+
+    nodes: list[Node]
+
+
+class NodeAnswer(Shape):
+    """A node."""
+
+    node: Node
+
+
+class NodeSaid(Shape):
+    """What was done, and the node after it."""
+
+    message: str
+    node: Node
+
+
+class DeviceList(Shape):
+    """All devices, by node and index."""
+
+    devices: list[Device]
+
+
+class DeviceAnswer(Shape):
+    """A device."""
+
+    device: Device
+
+
+class DeviceSaid(Shape):
+    """What was done, and the device after it."""
+
+    message: str
+    device: Device
+
+
+class Declaration(Body):
+    """A change of what is declared; what is left out stays."""
+
+    expected: dict[str, Any] | None = Field(
+        None, description="Values that you saw, by field: refused where somebody changed one meanwhile."
+    )
+
+    def changes(self) -> dict[str, Any]:
+        """Return the fields that were sent."""
+        return {name: getattr(self, name) for name in self.model_fields_set if name != "expected"}
+
+
+class DeviceBody(Declaration):
+    """A change of a device's declaration."""
+
+    name: str = Field("", min_length=1, max_length=40)
+    declared: Amount = Field(None)
+    exclusive_only: bool = False
+
+
+class NodeBody(Declaration):
+    """A change of a node's declaration."""
+
+    ram_declared: Amount = Field(None, description="Bytes, or text with a unit; null: all there is.")
+    ram_high: float | None = Field(None, description="A share; null: the knob's.")
+    ram_low: float | None = Field(None, description="A share; null: the knob's.")
+
+
+class Effects(Shape):
+    """What a change would do to running jobs, or why it cannot be made; nothing was changed."""
+
+    effects: list[str]
+
+
+class DrainBody(Body):
+    """Whether nothing new starts while what runs may end."""
+
+    on: bool = True
+
+
+class SeriesAsked(Query):
+    """Which stretch of a pool's history."""
+
+    range: Literal["10m", "1h", "24h", "30d"] = "10m"
+    since: int | None = Field(None, ge=0, lt=10**11, description="Unix seconds: only what came after.")
+
+
+class Series(Shape):
+    """A pool's history; lists are of equal length, bytes, null is a gap."""
+
+    step: int = Field(description="Seconds.")
+    at: list[int] = Field(description="Unix seconds.")
+    total: list[int | None]
+    used: list[int | None]
+    owners: dict[str, list[int | None]] = Field(description="By owner: job:12, and Tidegate itself.")

@@ -1,0 +1,105 @@
+"""What is done with jobs, and what they taught."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from placement.api.shapes.kinds import Body, Bytes, MaybeMoment, Query, Shape
+from placement.domain.submission import MOST_PRIORITY
+from placement.services.bulk import MOST
+
+Named = Annotated[int | str, Field(description='12 or "12" for a job, "a3" for what waits of array 3.')]
+
+
+class BulkBody(Body):
+    """One act on many jobs."""
+
+    verb: Literal["cancel", "retry", "hold", "release", "priority"]
+    jobs: list[Named] = Field(min_length=1, max_length=MOST)
+    priority: int | None = Field(None, ge=-MOST_PRIORITY, le=MOST_PRIORITY, description="For the verb priority.")
+    why: str = Field("", max_length=200, description="For the verb hold.")
+
+
+class BulkResult(Shape):
+    """What became of one name."""
+
+    name: str
+    count: int = Field(description="So many jobs were changed.")
+    sentence: str
+
+
+class BulkSaid(Shape):
+    """What became of all of them."""
+
+    message: str
+    count: int
+    results: list[BulkResult]
+
+
+class PriorityBody(Body):
+    """Where a job stands in the queue."""
+
+    priority: int = Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY, description="Higher goes first; above 0: for operators.")
+
+
+class MarkBody(Body):
+    """What is said about a run."""
+
+    what: Literal["atypical", "forget", "count"] = Field(description="count: it counts in estimates again.")
+
+
+class ArgumentBody(Body):
+    """Whether an argument matters to memory."""
+
+    name: str = Field(min_length=1, max_length=500)
+    matters: bool
+
+
+class Argument(Shape):
+    """An argument that a typed command is learned under."""
+
+    name: str
+    text: str
+    hint: str = Field(description="Why it may not matter to memory.")
+    matters: bool
+
+
+class Taught(Shape):
+    """What an ended run left for estimates."""
+
+    ram: Bytes
+    vram: Bytes
+    counts: bool
+    atypical: bool
+    forgotten: bool
+    marked_by: str | None
+    marked_at: MaybeMoment
+
+
+class Learned(Shape):
+    """What a run is learned under, and what it taught."""
+
+    arguments: list[Argument]
+    taught: Taught | None = Field(description="null: nothing was seen of it often enough.")
+    variables: list[str] = Field(description="Names of the submission's own variables; values are shown to nobody.")
+
+
+class LogAsked(Query):
+    """Which part of a log."""
+
+    stream: Literal["stdout", "stderr"] = "stdout"
+    offset: int | None = Field(None, ge=0, lt=2**62, description="Bytes from its start; left out: the end of it.")
+
+
+class LogPiece(Shape):
+    """A stretch of a log: at most 48 KiB, no character cut."""
+
+    stream: str
+    text: str
+    start: int = Field(description="Bytes from the log's start.")
+    end: int = Field(description="Pass it as offset to go on.")
+    size: int = Field(description="Of the whole log, bytes.")
+    over: bool = Field(description="Nothing will be added any more.")
+    gone: str = Field(description='Why there is no log, "" where there is one.')
