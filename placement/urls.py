@@ -59,6 +59,7 @@ job_urls = [
     path("jobs/<int:job_id>", job.page, name="job"),
     path("jobs/<int:job_id>/fragment", job.fragment, name="job-fragment"),
     path("jobs/<int:job_id>/log", log.fragment, name="job-log"),
+    path("jobs/<int:job_id>/log/lines", log.lines, name="job-log-lines"),
     path("jobs/<int:job_id>/log/<str:stream>.log", log.raw, name="job-log-raw"),
     path("jobs/<int:job_id>/cancel", job.cancel, name="job-cancel"),
     path("jobs/<int:job_id>/retry", job.retry, name="job-retry"),

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from django.conf import settings
 
 STREAMS = ("stdout", "stderr")
 CHUNK = 48 * 1024  # bytes of log in one answer; markup makes it larger
 BLOCK = 64 * 1024  # bytes of a download read at once
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of a log. ``start`` and ``end`` are byte offsets of what ``text`` shows, ``size`` the file's."""
-
-    text: str
-    start: int
-    end: int
-    size: int
-    version: str
 
 
 @contextmanager
@@ -48,31 +35,13 @@ def opened(run_dir: str, stream: str) -> Iterator[int | None]:
 def version(run_dir: str, stream: str) -> str:
     """Return what changes whenever the log does; "" where there is none."""
     with opened(run_dir, stream) as descriptor:
-        return "" if descriptor is None else _version(os.fstat(descriptor))
+        return "" if descriptor is None else version_of(os.fstat(descriptor))
 
 
-def read(run_dir: str, stream: str, offset: int | None = None, *, complete: bool = True) -> Piece | None:
-    """Return up to CHUNK bytes from ``offset``, or the last ones for None; None where there is no log.
-
-    No character is cut: bytes of one that began before the stretch are left out, and so is one that is not yet
-    whole at the end of a log that still grows (``complete`` False). What is no UTF-8 shows as replacement marks.
-    """
+def size(run_dir: str, stream: str) -> int:
+    """Return the bytes of a log; 0 where there is none."""
     with opened(run_dir, stream) as descriptor:
-        if descriptor is None:
-            return None
-        status = os.fstat(descriptor)
-        size = status.st_size
-        start = max(0, size - CHUNK) if offset is None else min(offset, size)
-        raw = os.pread(descriptor, min(CHUNK, size - start), start)
-    skipped = 0
-    while start and skipped < min(3, len(raw)) and raw[skipped] & 0xC0 == 0x80:
-        skipped += 1
-    raw, start = raw[skipped:], start + skipped
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    at_end = start + len(raw) >= size
-    text = decoder.decode(raw, final=complete and at_end)
-    pending = len(decoder.getstate()[0])
-    return Piece(text, start, start + len(raw) - pending, size, _version(status))
+        return 0 if descriptor is None else os.fstat(descriptor).st_size
 
 
 def download(run_dir: str, stream: str) -> tuple[int, Iterator[bytes]] | None:
@@ -123,5 +92,6 @@ def _open(run_dir: str, name: str) -> int | None:
     return descriptor
 
 
-def _version(status: os.stat_result) -> str:
+def version_of(status: os.stat_result) -> str:
+    """Return what changes whenever the file does."""
     return f"{status.st_size}-{status.st_mtime_ns}"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
 LINE_LIMIT = 4000  # characters shown of one line
-MARKUP_LIMIT = 120 * 1024  # bytes of markup in one answer
+MARKUP_LIMIT = 112 * 1024  # bytes of markup in one answer
+LINE_MARKUP = 32  # bytes that a line takes beside its text
 
 _TOKENS = re.compile(
     r"\x1b\[(?P<sgr>[0-9;:]*)m"
@@ -44,23 +46,33 @@ class Look:
         return " ".join(names)
 
 
-def markup(text: str) -> SafeString:
-    """Return lines of text as escaped markup with colour spans, the newest lines where not all fit.
+def text_of(raw: bytes, *, whole: bool = True) -> str:
+    """Return the text of a line; what is no UTF-8 shows as replacement marks.
 
-    A carriage return begins its line anew, so that a progress bar shows its last state.
+    ``whole`` False: more of it may come, so that its last bytes may begin a character.
     """
-    lines: list[str] = []
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(raw, final=whole)
+
+
+def lines(texts: Iterable[str], words: str = "", *, newest: bool = True) -> tuple[int, list[SafeString]]:
+    """Return lines of text as escaped markup with colour spans, and how many are left out before them.
+
+    A carriage return begins its line anew, so that a progress bar shows its last state. Where not all fit, the newest
+    (or the first) do. ``words`` are marked where they stand.
+    """
+    made: list[str] = []
     look = Look()
-    for line in text.split("\n"):
-        runs, look = _line(line, look)
-        lines.append("".join(_spans(runs)))
-    room = MARKUP_LIMIT
-    first = len(lines)
-    while first and room > 0:
-        room -= len(lines[first - 1].encode()) + 1
-        if room >= 0:
-            first -= 1
-    return mark_safe("\n".join(lines[first:]))  # every piece of text went through escape()
+    mark = re.compile(re.escape(words), re.IGNORECASE | re.ASCII) if words else None
+    for text in texts:
+        runs, look = _line(text, look)
+        made.append("".join(_spans(runs, mark)))
+    room, first, last = MARKUP_LIMIT, len(made) if newest else 0, len(made) if newest else 0
+    while (first > 0) if newest else (last < len(made)):
+        room -= len(made[first - 1 if newest else last].encode()) + LINE_MARKUP
+        if room < 0:
+            break
+        first, last = (first - 1, last) if newest else (first, last + 1)
+    return first, [mark_safe(line) for line in made[first:last]]  # every piece of text went through escape()
 
 
 def _line(line: str, look: Look) -> tuple[list[tuple[Look, str]], Look]:
@@ -83,7 +95,7 @@ def _line(line: str, look: Look) -> tuple[list[tuple[Look, str]], Look]:
     return runs, look
 
 
-def _spans(runs: list[tuple[Look, str]]) -> Iterator[str]:
+def _spans(runs: list[tuple[Look, str]], mark: re.Pattern[str] | None) -> Iterator[str]:
     room = LINE_LIMIT
     left_out = 0
     for look, text in runs:
@@ -91,10 +103,18 @@ def _spans(runs: list[tuple[Look, str]]) -> Iterator[str]:
         room -= len(shown)
         left_out += len(rest)
         if shown:
-            body = escape(shown)
+            body = _marked(shown, mark) if mark else escape(shown)
             yield f'<span class="{look.classes}">{body}</span>' if look.classes else body
     if left_out:
         yield f'<span class="cut"> … {left_out:,} more characters in this line</span>'
+
+
+def _marked(text: str, mark: re.Pattern[str]) -> str:
+    found, at = [], 0
+    for match in mark.finditer(text):
+        found += [escape(text[at : match.start()]), "<mark>", escape(match[0]), "</mark>"]
+        at = match.end()
+    return "".join([*found, escape(text[at:])])
 
 
 def _sgr(look: Look, text: str) -> Look:

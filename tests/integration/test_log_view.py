@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import time
 from html import unescape
 from pathlib import Path
@@ -11,8 +12,9 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.selectors import logs
-from placement.views.terminal import MARKUP_LIMIT, markup
+from placement.selectors import log_lines, log_search, logs
+from placement.views import terminal
+from placement.views.terminal import MARKUP_LIMIT
 from tests.integration.rows import a_finished, a_running, a_user
 
 MOST = 128 * 1024
@@ -31,9 +33,20 @@ def view(client: Client, job, query: str = ""):
 
 
 def shown(answer) -> str:
-    """Return the text between the panel's pre tags."""
+    """Return the text of the lines."""
     body = answer if isinstance(answer, str) else answer.content.decode()
-    return unescape(body.partition("<pre")[2].partition(">")[2].partition("</pre>")[0])
+    lines = re.findall(r"<li(?! class=\"edge)[^>]*>(.*?)</li>", body, re.S)
+    return unescape("\n".join(line for line in lines if line).replace("<mark>", "").replace("</mark>", ""))
+
+
+def asked(body: str, with_: str = "since=") -> str:
+    """Return the address that a part asks for."""
+    return next(unescape(found) for found in re.findall(r'hx-get="([^"]+)"', body) if with_ in found)
+
+
+def markup(text: str) -> str:
+    """Return what lines of a terminal become."""
+    return "\n".join(terminal.lines(text.split("\n"))[1])
 
 
 @pytest.mark.parametrize(
@@ -122,13 +135,16 @@ def test_a_character_that_is_not_whole_yet_waits_for_its_end(client, ada, tmp_pa
 def test_a_range_never_cuts_a_character(tmp_path):
     text = "aé€😀" * 20_000
     (tmp_path / "stdout.log").write_bytes(text.encode())
-    at, seen = 0, ""
-    while True:
-        piece = logs.read(str(tmp_path), "stdout", at)
-        if piece.end == at:
-            break
-        seen, at = seen + piece.text, piece.end
-    assert seen.replace("\ufffd", "") == text
+    at, seen = 0, b""
+    while (piece := log_lines.later(str(tmp_path), "stdout", at)).end > at:
+        piece.lines[0][1].decode()
+        seen, at = seen + piece.lines[0][1], piece.end
+    assert seen.decode() == text
+    before, seen = at, b""
+    while (piece := log_lines.earlier(str(tmp_path), "stdout", before)).start < before:
+        piece.lines[0][1].decode()
+        seen, before = piece.lines[0][1] + seen, piece.start
+    assert seen.decode() == text
 
 
 def test_a_progress_bar_is_one_line_in_its_last_state(client, ada, tmp_path):
@@ -157,23 +173,73 @@ def test_a_bad_offset_is_400(client, ada, tmp_path, offset):
     assert view(client, a_running(ada, run_dir=str(tmp_path)), f"&offset={offset}").status_code == 400
 
 
-def test_an_offset_beyond_the_end_shows_nothing(client, ada, tmp_path):
+def test_an_offset_beyond_the_end_shows_the_end(client, ada, tmp_path):
     (tmp_path / "stdout.log").write_text("hello")
-    answer = view(client, a_running(ada, run_dir=str(tmp_path)), "&offset=999999")
-    assert answer.status_code == 200
-    assert "hello" not in answer.content.decode()
+    assert shown(view(client, a_running(ada, run_dir=str(tmp_path)), "&offset=999999")) == "hello"
 
 
-def test_nothing_new_is_204_and_an_end_is_the_last_answer(client, ada, tmp_path):
+def test_only_news_are_sent_and_an_end_is_the_last_answer(client, ada, tmp_path):
     log = tmp_path / "stdout.log"
-    log.write_text("hello\n")
+    log.write_text("hello\nwor")
     job = a_running(ada, run_dir=str(tmp_path))
-    version = logs.version(str(tmp_path), "stdout")
-    assert view(client, job, f"&v={version}").status_code == 204
-    log.write_text("hello\nworld\n")
-    assert shown(view(client, job, f"&v={version}")) == "hello\nworld"
+    first = view(client, job).content.decode()
+    at = asked(first)
+    assert "since=6" in at
+    assert client.get(at, headers=HTMX).status_code == 204
+    log.write_text("hello\nworld\nand")
+    news = client.get(at, headers=HTMX)
+    assert shown(news) == "world\nand"
+    assert "since=12" in asked(news.content.decode())
     over = a_finished(ada, run_dir=str(tmp_path))
-    assert b"every 1s" not in view(client, over).content
+    assert b"data-poll" not in view(client, over).content
+    last = client.get(at.replace(f"/jobs/{job.pk}/", f"/jobs/{over.pk}/"), headers=HTMX)
+    assert (last.status_code, shown(last)) == (200, "world\nand")
+    assert b"data-poll" not in last.content
+
+
+@pytest.mark.parametrize("now", ["", "new", "\n".join(f"line {n}" for n in range(20_000))])
+def test_another_log_or_too_much_at_once_is_shown_anew(client, ada, tmp_path, now):
+    log = tmp_path / "stdout.log"
+    log.write_text("hello\nworld\n")
+    job = a_running(ada, run_dir=str(tmp_path))
+    at = asked(view(client, job).content.decode())
+    log.write_text(now)
+    answer = client.get(at, headers=HTMX)
+    assert answer["HX-Retarget"] == "#log"
+    assert shown(answer).endswith(now[-10:])
+
+
+def test_lines_have_numbers_and_earlier_ones_are_loaded_in_pages(client, ada, tmp_path):
+    text = "\n".join(f"this is line {n}" for n in range(1, 30_001))
+    (tmp_path / "stdout.log").write_text(text)
+    job = a_finished(ada, run_dir=str(tmp_path))
+    body = view(client, job).content.decode()
+    assert '<li id="L30000">this is line 30000</li>' in body
+    seen = shown(body).split("\n")
+    pages = 0
+    while "before=" in body:
+        body = client.get(asked(body, "before="), headers=HTMX).content.decode()
+        assert len(body) < MOST
+        seen, pages = shown(body).split("\n") + seen, pages + 1
+        number = int(seen[0].rpartition(" ")[2])
+        assert f'<li id="L{number}" value="{number}">' in body
+    assert "\n".join(seen) == text
+    assert pages > 5
+    body = view(client, job, "&line=12345").content.decode()
+    assert re.search(r'<li id="L12345" class="hit" tabindex="-1">this is line 12345</li>', body)
+    assert "after=" in body
+    assert shown(client.get(asked(body, "after="), headers=HTMX)).startswith("this is line ")
+
+
+def test_both_streams_stand_side_by_side(client, ada, tmp_path):
+    (tmp_path / "stdout.log").write_text("out\n")
+    (tmp_path / "stderr.log").write_text("err\n")
+    body = client.get(
+        f"/jobs/{a_running(ada, run_dir=str(tmp_path)).pk}/log?stream=both", headers=HTMX
+    ).content.decode()
+    assert 'id="stdout-L1"' in body
+    assert 'id="stderr-L1"' in body
+    assert body.count("data-poll") == 2
 
 
 def test_only_the_runs_own_regular_files_are_read(tmp_path):
@@ -190,18 +256,26 @@ def test_only_the_runs_own_regular_files_are_read(tmp_path):
     aside.symlink_to(runs["directory-link"])
     (runs["directory-link"] / "stdout.log").write_text("not yours")
     for run in (*(runs[n] for n in ("link", "pipe", "folder")), aside, Path("/nowhere"), Path("")):
-        assert logs.read(str(run), "stdout") is None, run
+        assert log_lines.tail(str(run), "stdout") is None, run
+        assert log_lines.more(str(run), "stdout", 0) is None, run
+        assert log_search.find(str(run), "stdout", "not") is None
+        assert log_search.first_of_errors(str(run), "stdout") is None
+        assert logs.size(str(run), "stdout") == 0
         assert logs.download(str(run), "stdout") is None
         assert logs.version(str(run), "stdout") == ""
-    assert logs.read(str(tmp_path), "../secret") is None
+    assert log_lines.tail(str(tmp_path), "../secret") is None
 
 
-def test_the_log_is_never_a_page_of_its_own(client, ada, tmp_path):
+def test_opened_by_itself_a_log_is_framed_and_never_a_document_of_its_own(client, ada, tmp_path):
     (tmp_path / "stdout.log").write_text("<h1>hello</h1>")
     job = a_running(ada, run_dir=str(tmp_path))
-    opened = client.get(f"/jobs/{job.pk}/log?stream=stdout")
-    assert (opened.status_code, opened.url) == (302, f"/jobs/{job.pk}?stream=stdout")
+    page = client.get(f"/jobs/{job.pk}/log?stream=stdout").content.decode()
+    assert page.lstrip().startswith("<!doctype html>")
+    assert "&lt;h1&gt;hello" in page
+    assert "<h1>hello" not in page
     fragment = view(client, job)
     assert fragment["X-Content-Type-Options"] == "nosniff"
     assert "<h1>" not in fragment.content.decode()
     assert client.get(f"/jobs/{job.pk}/log?stream=..%2Fcontrol", headers=HTMX).status_code == 400
+    opened = client.get(f"/jobs/{job.pk}/log/lines?stream=stdout&since=0")
+    assert (opened.status_code, opened.url.partition("?")[0]) == (302, f"/jobs/{job.pk}/log")
