@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 from calibration.models import Point
 
 GAP = 5  # so many points that are missing in a row make a gap
+STEPS = (1, 10, 300)  # seconds, as models.Point has them
 MOST_POINTS = 720  # a chart is about as many pixels wide; more would only be sent and thrown away
 
 
@@ -37,6 +39,8 @@ class Series:
     total: tuple[int | None, ...]
     used: tuple[int | None, ...]
     owners: dict[str, tuple[int, ...]]
+    booked: tuple[int | None, ...] = ()
+    kept: tuple[int | None, ...] = ()
 
 
 def series(node: str, pool: str, span: Span, now: int, since: int | None = None) -> Series:
@@ -50,7 +54,7 @@ def series(node: str, pool: str, span: Span, now: int, since: int | None = None)
     points = list(
         Point.objects.filter(node=node, pool=pool, step=step, at__gte=start, at__lte=now)
         .order_by("at")
-        .only("at", "step", "total", "used", "owners")
+        .only("at", "step", "total", "used", "owners", "booked", "kept")
     )
     points = _with_gaps(_thin(points), since)
     names = sorted({owner for point in points for owner in point.owners})
@@ -60,7 +64,54 @@ def series(node: str, pool: str, span: Span, now: int, since: int | None = None)
         total=tuple(p.total for p in points),
         used=tuple(p.used for p in points),
         owners={name: tuple(p.owners.get(name) or 0 for p in points) for name in names},
+        booked=tuple(p.booked for p in points),
+        kept=tuple(p.kept for p in points),
     )
+
+
+def finest(node: str, pool: str, span: Span, now: int) -> tuple[list[str], Iterator[Point]]:
+    """Return whoever held memory in a span that ends now, and all of its points at the finest step that is kept."""
+    found = Point.objects.filter(node=node, pool=pool, step=span.steps[-1], at__gte=now - span.seconds, at__lte=now)
+    owners: set[str] = set()
+    for held in found.values_list("owners", flat=True).iterator(2000):
+        owners |= held.keys()
+    return sorted(owners), found.order_by("at").iterator(2000)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What one owner held of one pool: unix seconds and bytes, None where it was not read or not measured."""
+
+    step: int
+    at: tuple[int, ...]
+    amounts: tuple[int | None, ...]
+
+
+def of_owner(node: str, pool: str, owner: str, start: int, end: int, measured: bool = False) -> Trace:
+    """Return what an owner held between two unix seconds, from the finest steps that still reach so far back.
+
+    Points do not name who held nothing. That is zero for one who is named at times, or is known to be ``measured``;
+    else nobody can tell.
+    """
+    best: list[Point] = []
+    step = STEPS[0]
+    for finer in STEPS:
+        if (end - start) / finer > MOST_POINTS and finer != STEPS[-1]:
+            continue
+        found = Point.objects.filter(node=node, pool=pool, step=finer, at__gte=start - finer, at__lte=end)
+        points = list(found.order_by("at").only("at", "step", "used", "owners"))
+        if not best or _covers(points) > _covers(best):
+            best, step = points, finer
+        if points and points[0].at <= start + GAP * finer:
+            break
+    points = _with_gaps(_thin(best, owner), None)
+    known = measured or any(owner in p.owners for p in points)
+    amounts = (p.owners.get(owner, 0 if known and p.used is not None else None) for p in points)
+    return Trace(step, tuple(p.at for p in points), tuple(amounts))
+
+
+def _covers(points: list[Point]) -> int:
+    return points[-1].at - points[0].at + points[0].step if points else 0
 
 
 def _step(node: str, pool: str, span: Span, now: int) -> int:
@@ -72,12 +123,13 @@ def _step(node: str, pool: str, span: Span, now: int) -> int:
     return span.steps[-1]
 
 
-def _thin(points: list[Point]) -> list[Point]:
+def _thin(points: list[Point], owner: str = "") -> list[Point]:
+    """Return at most as many points as can be seen, of each stretch the one with the largest use, or owner's use."""
     if len(points) <= MOST_POINTS:
         return points
     width = -(-len(points) // MOST_POINTS)
     stretches = (points[i : i + width] for i in range(0, len(points), width))
-    return [max(stretch, key=lambda p: p.used or 0) for stretch in stretches]
+    return [max(stretch, key=lambda p: (p.owners.get(owner) if owner else p.used) or 0) for stretch in stretches]
 
 
 def _with_gaps(points: list[Point], since: int | None) -> list[Point]:

@@ -158,7 +158,7 @@ def swapped(snapshot: Snapshot, waiting: Waiting) -> Snapshot:
     return replace(snapshot, waiting=tuple(waiting if w.job == waiting.job else w for w in snapshot.waiting))
 
 
-def back(board: Board, node: Node, gone: frozenset[int]) -> Mapping[str, int]:
+def _back(board: Board, node: Node, gone: frozenset[int]) -> Mapping[str, int]:
     """Return the measured bytes that come back to each pool of a node when these jobs end, by pool id."""
     found = {}
     for pool in (node.ram, *(device.pool for device in node.devices)):
@@ -170,7 +170,7 @@ def back(board: Board, node: Node, gone: frozenset[int]) -> Mapping[str, int]:
 def _without(board: Board, node: Node, gone: frozenset[int]) -> Node:
     if not any(r.job in gone for r in board.on_node(node.name)):
         return node
-    given = back(board, node, gone)
+    given = _back(board, node, gone)
     ram = _freed(node.ram, given)
     devices = tuple(replace(device, pool=_freed(device.pool, given)) for device in node.devices)
     short = node.ram_pressure

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from calibration.domain.estimate import Basis, Estimate
 from calibration.domain.resources import MIB
-from placement.domain.changes import Change, Edited, Ends, Opened, Released, after, back, mine
+from placement.domain.changes import Change, Edited, Ends, Opened, Released, after, mine
 from placement.domain.decision import Code
 from placement.domain.durations import Sure
 from placement.domain.fewest import fewest
@@ -35,7 +35,7 @@ class Remedy:
     """Steps after which the job starts, and what it then stands on.
 
     ``in_s`` seconds until it comes by itself, None where somebody has to do it or nobody can tell; ``gives`` the bytes
-    that come back on the place by ``Ends``; ``need`` what the job would be charged there, of its device if it has one.
+    that those who would end hold there; ``need`` what the job would be charged there, of its device if it has one.
     """
 
     steps: tuple[Change, ...]
@@ -141,7 +141,7 @@ def _by_ends(snapshot: Snapshot, job: int, first: tuple[Change, ...], came: floa
             continue
         until = ends(board, place.node.name)
         last = max(until[other].bar for other in jobs)
-        given = back(board, place.node, frozenset(jobs)).get(place.uuid or place.node.ram.pool, 0)
+        given = sum(h.charge.held for h in one.parts[0].ledger.holders if h.job in jobs)
         found.append(
             Remedy(
                 steps,

@@ -8,20 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from calibration.domain.resources import gib
-from placement.selectors import wording
+from placement.selectors import sums, wording
+from placement.selectors.sums import Piece
 from placement.selectors.wording import listing, mapping, whole
 
-TERMS = ("used", "growth", "kept")  # what a bar of measured room is made of, in this order
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One stretch of a check's bar, in percent."""
-
-    kind: str
-    x: float
-    width: float
-    title: str
+PLACES = 4  # so many places stand open on a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +49,16 @@ class Place:
     line: str
     bad: int
 
+    @property
+    def objections(self) -> tuple[CheckRow, ...]:
+        """Return what says no there."""
+        return tuple(row for row in self.checks if not row.ok)
+
+    @property
+    def passed(self) -> tuple[CheckRow, ...]:
+        """Return what says yes there."""
+        return tuple(row for row in self.checks if row.ok)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -69,6 +70,31 @@ class Verdict:
     places: tuple[Place, ...]
     shortfall: str = ""
     filled: float | None = None  # percent of the need that the best place has room for
+
+    @property
+    def objections(self) -> tuple[CheckRow, ...]:
+        """Return what says no wherever it would run."""
+        return tuple(row for row in self.whole if not row.ok)
+
+    @property
+    def passed(self) -> tuple[CheckRow, ...]:
+        """Return what says yes wherever it would run."""
+        return tuple(row for row in self.whole if row.ok)
+
+    @property
+    def count(self) -> int:
+        """Return how many questions passed, of all places together."""
+        return len(self.passed) + sum(len(place.passed) for place in self.places)
+
+    @property
+    def shown(self) -> tuple[Place, ...]:
+        """Return the places whose objections stand open: the nearest ones."""
+        return self.places[:PLACES]
+
+    @property
+    def further(self) -> tuple[Place, ...]:
+        """Return the places that are folded away."""
+        return self.places[PLACES:]
 
 
 def of(decision: Any) -> Verdict | None:
@@ -121,7 +147,7 @@ def _objections(checks: tuple[CheckRow, ...]) -> tuple[CheckRow, ...]:
 def check(raw: Mapping[str, Any]) -> CheckRow:
     """Return one stored check as a row; its bar is drawn where its figures make one."""
     figures = mapping(raw.get("figures"))
-    bar, need_at = _bar(figures)
+    bar, need_at = sums.bar(figures)
     short = whole(raw.get("shortfall")) or 0
     return CheckRow(
         code=str(raw.get("code") or ""),
@@ -129,7 +155,7 @@ def check(raw: Mapping[str, Any]) -> CheckRow:
         sentence=str(raw.get("sentence") or ""),
         figures=tuple(Figure(_label(name), *_figure(name, value)) for name, value in figures.items()),
         shortfall=f"{gib(short)} short" if short else "",
-        total=_sum(figures),
+        total=sums.total(figures),
         bar=bar,
         need_at=need_at,
     )
@@ -160,41 +186,6 @@ def _shortfall(candidates: Iterable[Any]) -> tuple[str, float | None]:
             return f"{gib(short)} short", share
         return "", None
     return "", None
-
-
-def _bar(figures: Mapping[str, Any]) -> tuple[tuple[Piece, ...], float | None]:
-    """Return used, growth and kept as a bar of the total, and where the need would end."""
-    total, need = whole(figures.get("total")), whole(figures.get("need"))
-    free, used = whole(figures.get("free")), whole(figures.get("used"))
-    if used is None and total is not None and free is not None:
-        used = total - free
-    if not total or need is None or used is None:
-        return (), None
-    known = {"used": used, "growth": whole(figures.get("growth")), "kept": whole(figures.get("kept"))}
-    pieces: list[Piece] = []
-    at = 0.0
-    for term in TERMS:
-        amount = known[term]
-        if not amount or amount < 0:
-            continue
-        width = min(round(amount / total * 200) / 2, 100.0 - at)
-        pieces.append(Piece(term, at, width, f"{term}: {gib(amount)}"))
-        at += width
-    return tuple(pieces), min(99.5, at + round(need / total * 200) / 2)
-
-
-def _sum(figures: Mapping[str, Any]) -> str:
-    """Return "24.0 GiB total − 14.9 GiB used − … = 6.1 GiB room" where the figures are such a sum."""
-    room = whole(figures.get("room"))
-    first = next((name for name in ("total", "declared") if whole(figures.get(name)) is not None), "")
-    if room is None or not first:
-        return ""
-    names = ("used", "withheld", "growth", "kept") if first == "total" else ("leased",)
-    amounts = [(name, whole(figures.get(name))) for name in names]
-    if any(amount is None for _, amount in amounts):
-        return ""
-    less = "".join(f" − {gib(amount)} {name}" for name, amount in amounts if amount)
-    return f"{gib(whole(figures[first]))} {first}{less} = {'−' if room < 0 else ''}{gib(abs(room))} room"
 
 
 def _label(name: str) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django_htmx.http import HttpResponseStopPolling
 
+from placement.charts import job as chart
 from placement.domain.errors import Refused, UnreadableSecret
 from placement.models import Job, Role
-from placement.selectors import access, job, learned
-from placement.services import jobs, secrets, taught
+from placement.selectors import access, held, job, kept, learned, remedy, tanks
+from placement.selectors.queue import digest
+from placement.services import accounts, editing, jobs, priorities, secrets, taught
 from placement.views import wake
 from placement.views.door import done, door
 from placement.views.log import panel, telling
@@ -24,6 +26,7 @@ def page(request: HttpRequest, job_id: int) -> HttpResponse:
     row = found(job_id)
     context: dict[str, Any] = _context(request, row)
     context["private"] = job.private(request.user, row)
+    context["charts"] = held.kinds(row)
     if context["private"]:
         context["variables"] = _variables(row)
         context["arguments"] = learned.arguments(row)
@@ -36,11 +39,46 @@ def page(request: HttpRequest, job_id: int) -> HttpResponse:
 @door(part_of="job")
 def fragment(request: HttpRequest, job_id: int) -> HttpResponse:
     """Return the live part, 204 when the page shows it already; a finished job is the last answer."""
-    context = _context(request, found(job_id))
+    context = _context(request, found(job_id), remedy.POLLED if kept.POLLED else 0.0)
     if request.GET.get("v") == context["version"] and not context["page"].finished:
         return HttpResponse(status=204)
     response = render(request, "placement/_job.html", context)
     return HttpResponseStopPolling(response.content) if context["page"].finished else response
+
+
+@door()
+def memory(request: HttpRequest, job_id: int, kind: str) -> HttpResponse:
+    """Return the figure of what the job used of its device or of RAM, 204 where it is drawn already."""
+    if kind not in ("device", "ram"):
+        raise Http404(f"There is no memory of the kind {kind}.")
+    drawn = held.drawn(found(job_id), kind)
+    if drawn is None:
+        return JsonResponse(chart.nothing())
+    last = drawn.trace.at[-1] if drawn.trace.at else 0
+    version = f"{last}-{digest(tuple(drawn.levels.values()))}"
+    if request.GET.get("v") == version:
+        return HttpResponse(status=204)
+    return JsonResponse(chart.memory(drawn.trace, tanks.tone(job_id), drawn.levels, drawn.start, drawn.end, version))
+
+
+@door(Role.SUBMITTER, ("POST",))
+def change(request: HttpRequest, job_id: int) -> HttpResponse:
+    """Let a waiting job ask for less, so that it starts where it could not."""
+
+    def act() -> str:
+        names = ("workers", "declared_ram", "declared_vram")
+        amounts = {name: number(request.POST[name]) for name in names if name in request.POST}
+        flags = {name: request.POST.get(name) == "1" for name in ("beside", "anywhere")}
+        return editing.change(request.user, job_id, editing.Wanted(**amounts, **flags))
+
+    return _change(request, job_id, act)
+
+
+@door(Role.SUBMITTER, ("POST",))
+def priority(request: HttpRequest, job_id: int) -> HttpResponse:
+    """Give a waiting job another place in the queue."""
+    value = request.POST.get("priority", "")
+    return _change(request, job_id, lambda: priorities.change(request.user, job_id, number(value, "priority")))
 
 
 @door(Role.SUBMITTER, ("POST",))
@@ -111,6 +149,14 @@ def found(job_id: int) -> Job:
     return row
 
 
+def number(text: str, what: str = "figure") -> int:
+    """Return a whole number from a form; Refused where it is none, which only a form of ours gone wrong sends."""
+    digits = text.strip().removeprefix("-").removeprefix("+")
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 18:
+        raise Refused(f"{text[:40]!r} is no {what}: give a whole number.")
+    return int(text)
+
+
 def _change(request: HttpRequest, job_id: int, act: Callable[[], Any], said: str = "") -> HttpResponse:
     def and_wake() -> Any:
         answer = act()
@@ -127,8 +173,8 @@ def _raising(error: Exception) -> Callable[[], Any]:
     return act
 
 
-def _context(request: HttpRequest, row: Job) -> dict[str, Any]:
-    shown = job.page(request.user, row)
+def _context(request: HttpRequest, row: Job, anyhow: float = 0.0) -> dict[str, Any]:
+    shown = job.page(request.user, row, accounts.problem, anyhow)
     return {"page": shown, "version": shown.version, "sees_log": access.sees_private(request.user, row)}
 
 

@@ -1,0 +1,130 @@
+"""What a job is charged of each pool, with what it uses or, when it is over, the most that was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from calibration.domain.resources import gib
+from calibration.domain.samples import RAM
+from calibration.models import Sediment
+from calibration.selectors import Trace, of_owner
+from placement.domain.jobs import State
+from placement.domain.requests import Gpu
+from placement.models import Job
+from placement.selectors import pruned, tanks
+from placement.selectors.wording import mapping, whole
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeRow:
+    """What the job is charged of one pool. Percents are of the cap, None where there is nothing to draw.
+
+    ``used`` is the use now; of a finished job it is the most that was seen.
+    """
+
+    kind: str  # "device" or "ram"
+    pool: str
+    used: str
+    used_exact: str = field(repr=False)
+    granted: str
+    held: str
+    at_start: str
+    cap: str
+    margin: str
+    settled: bool
+    note: str
+    tone: str
+    used_at: float | None
+    granted_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What the chart of one kind of memory is made of. ``levels`` in bytes; unix seconds."""
+
+    trace: Trace
+    levels: Mapping[str, int | None]
+    start: int
+    end: int
+
+
+def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
+    """Return a row per pool, the device's first; ``names`` of devices by their UUID."""
+    peaks = _peaks(job) if job.state == State.FINISHED else None
+    unknown = pruned.peak(job) if peaks is not None and not any(peaks.values()) else "not measured"
+    found = []
+    for pool in sorted(mapping(job.charges), key=lambda p: p == RAM):
+        charge = mapping(job.charges[pool])
+        used = whole((mapping(job.used) if peaks is None else peaks).get(pool))
+        granted = whole(charge.get("granted"))
+        held, cap, margin = (whole(charge.get(name)) for name in ("held", "cap", "margin"))
+        top = cap or granted
+        near = ", extrapolated since the last exact reading" if charge.get("approximate") and peaks is None else ""
+        mark = "≈ " if near else "" if peaks is None else "peak "
+        found.append(
+            ChargeRow(
+                kind="ram" if pool == RAM else "device",
+                pool="RAM" if pool == RAM else names.get(pool, pool),
+                used=f"{mark}{gib(used)}" if used is not None else unknown,
+                used_exact=f"{used:,} bytes{near}" if used is not None else "",
+                granted=gib(granted),
+                held=gib(held),
+                at_start=gib(whole(charge.get("at_start"))),
+                cap=gib(cap) if cap is not None else "none",
+                margin=gib(margin) if margin is not None else "–",
+                settled=bool(charge.get("settled")),
+                note=str(charge.get("note") or ""),
+                tone=tanks.tone(job.pk),
+                used_at=_percent(used, top),
+                granted_at=_percent(granted, top),
+            )
+        )
+    return tuple(found)
+
+
+def kinds(job: Job) -> tuple[tuple[str, str], ...]:
+    """Return the kinds of memory that a job's charts are about, () for one that ended without having started."""
+    if job.state == State.FINISHED and (job.started_at is None or not job.charges):
+        return ()
+    takes_device = bool(job.device) if job.charges else job.gpu != Gpu.NONE
+    return ((("device", "Device memory"),) if takes_device else ()) + (("ram", "RAM"),)
+
+
+def drawn(job: Job, kind: str) -> Drawn | None:
+    """Return what the chart of "device" or "ram" shows, None where the job holds none or has not started."""
+    pool = RAM if kind == "ram" else job.device
+    charge = mapping(mapping(job.charges).get(pool))
+    if not pool or not charge or job.started_at is None:
+        return None
+    start, end = _second(job.started_at), _second(job.ended_at or timezone.now())
+    need = mapping(mapping(mapping(job.estimate).get("pools")).get("ram" if kind == "ram" else "vram")).get("need")
+    granted, at_start = whole(charge.get("granted")), whole(charge.get("at_start"))
+    levels = {
+        "cap": whole(charge.get("cap")),
+        "charge": granted,
+        "at_start": at_start if at_start != granted else None,
+        "estimate": whole(need),
+    }
+    measured = whole(mapping(job.used).get(pool)) is not None
+    trace = of_owner(job.node, pool, f"job:{job.pk}", start, end, measured)
+    return Drawn(trace, levels, start, max(end, start + 1))
+
+
+def _second(at: datetime) -> int:
+    return int(at.timestamp())
+
+
+def _peaks(job: Job) -> dict[str, Any]:
+    """Return the most that was seen of each pool, None where it was not watched or nothing of the run was kept."""
+    kept = Sediment.objects.filter(owner=f"job:{job.pk}").order_by("-pk").first()
+    peaks = mapping(kept.peaks if kept else None)
+    return {RAM: peaks.get("ram"), job.device: peaks.get("vram")}
+
+
+def _percent(part: int | None, top: int | None) -> float | None:
+    return None if part is None or not top else min(100.0, round(part / top * 200) / 2)

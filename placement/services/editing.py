@@ -1,0 +1,73 @@
+"""Change what a waiting job asks for, so that it can start where it could not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from calibration.domain.resources import gib
+from placement.domain.errors import Refused
+from placement.domain.jobs import State
+from placement.domain.requests import Exclusive
+from placement.models import Job
+from placement.services import audit, cycle_row, jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for instead; what is left out stays as it is. Bytes."""
+
+    workers: int | None = None
+    declared_ram: int | None = None
+    declared_vram: int | None = None
+    beside: bool = False  # no longer alone on its device or machine
+    anywhere: bool = False  # no longer on one named node or device
+
+
+def change(user: User, job_id: int, wanted: Wanted) -> str:
+    """Let a waiting job ask for less; who may cancel it may do that, and the audit keeps it.
+
+    Raise NotFound, NotYours, or Refused where it does not wait any more or would ask for more than before: that is
+    submitted anew. What it is learned under stays: workers and declarations are no part of that.
+    """
+    job = jobs.own(user, job_id)
+    fields, said = _fields(job, wanted)
+    if not fields:
+        raise Refused(f"Nothing of #{job.pk} would change.")
+    before = {name: getattr(job, name) for name in fields}
+    with cycle_row.changing():
+        done = Job.objects.filter(pk=job.pk, state=State.QUEUED, workers=job.workers).update(**fields)
+        if done:
+            subject = f"#{job.pk} of {job.user.get_username()}"
+            audit.record(user, "change job", subject, before=before, after=fields)
+    if not done:
+        raise Refused(f"#{job.pk} does not wait any more; only a waiting job can be changed.")
+    return f"#{job.pk} now asks for {', '.join(said)}."
+
+
+def _fields(job: Job, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
+    """Return the columns that change, and what to say of each."""
+    fields: dict[str, Any] = {}
+    said: list[str] = []
+    if wanted.workers is not None and wanted.workers != job.workers:
+        if not 1 <= wanted.workers < job.workers:
+            raise Refused(f"#{job.pk} has {job.workers} workers; it can have fewer, at least 1, not {wanted.workers}.")
+        fields["workers"] = wanted.workers
+        said.append(f"{wanted.workers} {'worker' if wanted.workers == 1 else 'workers'} instead of {job.workers}")
+    for name, what in (("declared_vram", "device memory"), ("declared_ram", "RAM")):
+        amount, old = getattr(wanted, name), getattr(job, name)
+        if amount is None or amount == old:
+            continue
+        if old is None or not 0 < amount < old:
+            raise Refused(f"#{job.pk} declared {gib(old)} of {what}; it can declare less, not {gib(amount)}.")
+        fields[name] = amount
+        said.append(f"{gib(amount)} of {what} instead of {gib(old)}")
+    if wanted.beside and job.exclusive != Exclusive.NO:
+        fields["exclusive"] = Exclusive.NO.value
+        said.append("a place beside others")
+    if wanted.anywhere and (job.node_wanted or job.device_wanted):
+        fields |= {"node_wanted": "", "device_wanted": ""}
+        said.append("any place")
+    return fields, said
