@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from calibration.domain.resources import GIB, gib
+from calibration.domain.resources import gib
 from calibration.domain.standing import Standing
 from placement.charts import traces
 from placement.selectors.workload_runs import Run
@@ -52,8 +52,10 @@ def over_time(runs: Sequence[Run], standings: Mapping[int, Standing], kind: str,
         )
     ] if len(charged) > 1 else []  # fmt: skip
     drawn += _groups(runs, standings, _at, lambda run: _peak(run, kind))
-    level = traces.level("ink", now / GIB, f"next: {gib(now)}") if now is not None else {}
-    layout = {"hovermode": "closest", "xaxis": traces.times(), "yaxis": traces.amounts(), **level}
+    if now is not None and ended:
+        both = traces.millis([ended[0].row.at, ended[-1].row.at])
+        drawn.append(traces.line("the next run is charged", "ink", both, traces.gib([now, now]), width=2))
+    layout = {"hovermode": "closest", "xaxis": traces.times(), "yaxis": traces.amounts()}
     return traces.figure(drawn, layout)
 
 

@@ -53,7 +53,6 @@ class KeyRow:
     digest: str
     text: str
     runs: int
-    params: str
 
 
 def find(ident: str) -> Subject | None:
@@ -90,7 +89,7 @@ def sees_typed(user: AbstractBaseUser, subject: Subject) -> bool:
 def params(subject: Subject, *, sees: bool) -> tuple[KeyRow, ...]:
     """Return the sets of parameters it was run with, the newest first."""
     found = Known.objects.filter(subject=subject.id).order_by("-last_at")[:KEYS_SHOWN]
-    return tuple(KeyRow(k.params_digest, told(subject, k.params) if sees else "", k.runs, k.params) for k in found)
+    return tuple(KeyRow(k.params_digest, told(subject, k.params) if sees else "", k.runs) for k in found)
 
 
 def told(subject: Subject, text: str) -> str:

@@ -15,13 +15,14 @@ from calibration.domain.keys import workload_key
 from calibration.domain.ladder import Basis
 from calibration.domain.resources import gib
 from calibration.domain.standing import Standing
-from calibration.models import Pin
+from calibration.models import Known, Pin
 from placement import estimates, snapshots
 from placement.domain.guesses import Remark
 from placement.domain.wire import estimate_json
 from placement.models import AuditEntry, Workload
-from placement.selectors import ladder, subjects, wording, workload_runs, workloads
+from placement.selectors import ladder, needs, subjects, wording, workload_runs, workloads
 from placement.selectors.ladder import Ladder
+from placement.selectors.needs import Need
 from placement.selectors.subjects import KeyRow, Subject
 from placement.selectors.workload_runs import KINDS, Run, RunRow
 
@@ -64,10 +65,8 @@ class Charge:
     """What the next run would be charged. ``edited``: its files changed since the last one."""
 
     workers: int
-    sentence: str
+    needs: tuple[Need, ...]
     beside: str
-    rung: str
-    chip: str
     ladders: tuple[Ladder, ...]
     edited: bool
 
@@ -106,8 +105,8 @@ class Facts:
 
 def learned(subject: Subject, digest: str = "") -> Learned | None:
     """Return what is known of one set of parameters, the newest where none is named; None for one that never ran."""
-    keys = subjects.params(subject, sees=False)
-    chosen = next((k for k in keys if k.digest == digest), None) if digest else next(iter(keys), None)
+    known = Known.objects.filter(subject=subject.id).order_by("-last_at")
+    chosen = (known.filter(params_digest=digest) if digest else known).first()
     if digest and chosen is None:
         return None
     params = chosen.params if chosen else _unrun(subject.definition)
@@ -118,7 +117,7 @@ def learned(subject: Subject, digest: str = "") -> Learned | None:
     sources = subjects.sources_now(subject, subjects.newest(subject, params))
     if "vram" in kinds:
         gpu = "one"
-    return Learned(subject, params, chosen.digest if chosen else "", runs, kinds, gpu, sources)
+    return Learned(subject, params, chosen.params_digest if chosen else "", runs, kinds, gpu, sources)
 
 
 def charge(found: Learned, workers: int) -> Charge:
@@ -129,13 +128,10 @@ def charge(found: Learned, workers: int) -> Charge:
         for kind in found.kinds
         if (margin := wording.whole(wording.mapping(estimate["pools"].get(kind)).get("margin")))
     ]
-    need = ladder.needs(estimate)
     return Charge(
         workers=workers,
-        sentence=f"Charged {need}" if need else "Nothing is known: it would be watched first",
-        beside=f"and {' and '.join(margins)} must stay free beside it" if need and margins else "",
-        rung=wording.rung(estimate["basis"]),
-        chip=wording.rung_class(estimate["basis"]),
+        needs=needs.by_kind(estimate),
+        beside=f"{' and '.join(margins)} must stay free beside it" if margins else "",
         ladders=ladder.ladders(estimate),
         edited=bool(found.runs) and found.runs[0].row.key.fingerprint != found.sources,
     )

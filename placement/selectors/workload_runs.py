@@ -46,7 +46,7 @@ class RunRow:
     at: datetime
     workers: int
     peaks: tuple[tuple[str, str, str], ...]
-    charged: str
+    charged: tuple[tuple[str, str], ...]
     took: str
     outcome: str
     tone: str
@@ -96,14 +96,14 @@ def line(run: Run, standing: Standing | None, kinds: Sequence[str]) -> RunRow:
     """Return a run as its line; of runs beyond those that are looked at the standing is "older"."""
     stands = standing or Standing.OLDER
     peaks = tuple((KINDS[k], *_amount(whole(run.row.peaks.get(k)))) for k in kinds)
-    charged = [f"{gib(n)} {KINDS[k]}" for k in kinds if (n := whole(run.row.charge.get(k))) is not None]
+    charged = tuple((gib(n), KINDS[k]) for k in kinds if (n := whole(run.row.charge.get(k))) is not None)
     return RunRow(
         id=run.id,
         job=run.job,
         at=run.at,
         workers=run.row.key.workers,
         peaks=peaks,
-        charged=", ".join(charged) or "–",
+        charged=charged,
         took=wording.span(run.row.duration) if run.row.duration else "–",
         outcome=wording.OUTCOMES.get(run.row.outcome, run.row.outcome.replace("_", " ")),
         tone=wording.outcome_tone(run.row.outcome),

@@ -19,12 +19,14 @@ from placement.domain import guesses
 from placement.domain.guesses import Remark
 from placement.domain.wire import estimate_json
 from placement.models import Job, Workload
-from placement.selectors import access, ladder, subjects, wording, workload_runs
+from placement.selectors import access, needs, subjects, wording, workload_runs
 from placement.selectors.access import Role
+from placement.selectors.needs import Need
 from placement.selectors.subjects import Subject
 from placement.selectors.workload_runs import Run
 
 PAGE = 25
+DOTS = 24  # peaks that a line draws
 LOOKED_AT = 50  # newest runs of which a line tells spread, duration and guesses
 ORDERS = {"recent": "last run", "name": "name", "runs": "runs", "failed": "failures"}
 _BY = {
@@ -38,7 +40,7 @@ WHICH = {"all": "All", "named": "Named", "typed": "Typed", "mine": "Mine"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One workload or script. ``need`` is that of its newest parameters; ``spread`` of what their runs used."""
+    """One workload or script. ``needs`` are those of its newest parameters; ``spread`` of what their runs used."""
 
     id: str
     title: str
@@ -48,12 +50,11 @@ class Line:
     runs: int
     failed: int
     last: datetime | None
-    need: str
-    rung: str
-    chip: str
+    needs: tuple[Need, ...]
     spread: str
     usual: str
     remark: Remark | None
+    dots: tuple[tuple[int, int, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +143,11 @@ def _line(
         runs=times,
         failed=failed,
         last=last,
-        need=ladder.needs(estimate),
-        rung=wording.rung(estimate["basis"]),
-        chip=wording.rung_class(estimate["basis"]),
+        needs=needs.by_kind(estimate),
         spread=spread(runs, main),
         usual=usual(runs),
         remark=next((r for k in ("vram", "ram") if (r := remark(subject, runs, k)) is not None), None),
+        dots=dots(runs, main),
     )
 
 
@@ -165,6 +165,17 @@ def spread(runs: Sequence[Run], kind: str) -> str:
         return ""
     low, high = gib(min(peaks)), gib(max(peaks))
     return low if low == high else f"{low} to {high}"
+
+
+def dots(runs: Sequence[Run], kind: str) -> tuple[tuple[int, int, bool], ...]:
+    """Return the newest peaks as (x, y, counts) in a box of 120 by 24, the newest at the right, zero at the bottom."""
+    shown = [(r, r.row.peaks[kind]) for r in runs[:DOTS] if r.row.peaks.get(kind)]
+    most = max((peak for _, peak in shown), default=0)
+    step = 114 / max(DOTS - 1, 1)
+    return tuple(
+        (round(117 - n * step), round(21 - 18 * peak / most), r.row.completed and not (r.forgotten or r.row.atypical))
+        for n, (r, peak) in enumerate(shown)
+    )
 
 
 def usual(runs: Sequence[Run]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +44,14 @@ def text(client: Client, path: str) -> str:
     return str(answer.content.decode())
 
 
+def charged(client: Client, path: str = HERE) -> str:
+    """Return what the page says of the next run's charge, without its tags."""
+    answer = client.get(path, headers={"HX-Request": "true"}).content.decode()
+    found = re.search(r'class="sentence">(.*?)</p>', answer, re.DOTALL)
+    assert found, answer
+    return " ".join(re.sub(r"<[^>]+>", " ", found[1]).split())
+
+
 def figure(client: Client, which: str, kind: str = "ram") -> dict[str, Any]:
     found = json.loads(text(client, f"{HERE}/figures/{which}?kind={kind}"))
     check(found)
@@ -69,7 +78,7 @@ def test_the_list_tells_runs_need_spread_and_guesses_that_are_off(page: Client, 
     assert "3.0 GiB RAM" in shown
     assert "1 failed" in shown
     assert "declared 1.0 GiB, 3.0 GiB was used in 3 runs" in shown
-    assert "9.0 GiB on a device" in shown
+    assert "9.0 GiB device memory" in shown
     assert shown.index("net.py") < shown.index(">train<")  # the newest run first
     by_runs = text(page, "/workloads?order=runs")
     assert by_runs.index(">train<") < by_runs.index("net.py")
@@ -104,9 +113,10 @@ def test_a_page_shows_runs_and_why_some_do_not_count(page: Client, ada: User) ->
     assert "the sources changed since" in shown
     assert "marked as not typical, said ada" in shown
     assert "as a bound" in shown
-    assert "Charged 5.0 GiB on a device, 4.0 GiB RAM" in shown  # raised to what was really used
+    assert charged(page) == "measured 5.0 GiB device memory measured 4.0 GiB RAM"  # raised to what was really used
     assert traces(figure(page, "time")) == {
         "was charged": 4, "counts": 1, "lower bound: did not complete": 1, "sources edited since": 1, "not typical": 1,
+        "the next run is charged": 2,
     }  # fmt: skip
     need = figure(page, "need")
     assert {"the next run is charged", "counts"} <= set(traces(need))
@@ -121,8 +131,8 @@ def test_the_ladder_follows_the_workers_that_are_asked_for(page: Client, ada: Us
         a_run(ada, replace(NAMED, workers=workers), ram=workers)
     htmx = {"HX-Request": "true"}
     four = page.get(f"{HERE}/charge?workers=4", headers=htmx).content.decode()
-    assert "Charged 4.0 GiB RAM" in four
-    assert "for 4 workers" in four
+    assert charged(page, f"{HERE}/charge?workers=4") == "fitted 4.0 GiB RAM"
+    assert "with 4 workers" in four
     assert "a line through 1, 2 workers" in four
     for odd in ("", "0", "-3", "x", "9" * 30):
         assert page.get(f"{HERE}/charge?workers={odd}", headers=htmx).status_code == 200
@@ -131,15 +141,14 @@ def test_the_ladder_follows_the_workers_that_are_asked_for(page: Client, ada: Us
 def test_a_pin_changes_the_ladder_and_is_taken_back(page: Client, ada: User) -> None:
     a_run(ada, ram=2)
     page.post(f"{HERE}/pin", {"pin_kind": "ram", "amount": "12 GiB"})
-    shown = text(page, HERE)
-    assert "Charged 12.0 GiB RAM" in shown
-    assert "said ada" in shown
+    assert charged(page) == "pinned 12.0 GiB RAM"
+    assert "said ada" in text(page, HERE)
     assert (
         "is not a unit"
         in page.post(f"{HERE}/pin", {"pin_kind": "ram", "amount": "2 parsecs"}, follow=True).content.decode()
     )
     page.post(f"{HERE}/pin", {"pin_kind": "ram", "off": "1"})
-    assert "Charged 2.0 GiB RAM" in text(page, HERE)
+    assert charged(page) == "measured 2.0 GiB RAM"
 
 
 def test_what_is_old_is_forgotten_from_the_page(page: Client, ada: User) -> None:
@@ -147,7 +156,7 @@ def test_what_is_old_is_forgotten_from_the_page(page: Client, ada: User) -> None
     a_run(ada, ram=2)
     said = page.post(f"{HERE}/forget", {"days": "2"}, follow=True).content.decode()
     assert "1 run is forgotten" in said
-    assert "Charged 2.0 GiB RAM" in text(page, HERE)
+    assert charged(page) == "measured 2.0 GiB RAM"
     assert "in whole days" in page.post(f"{HERE}/forget", {"days": "-1"}, follow=True).content.decode()
     assert Sediment.objects.filter(forgotten=True).count() == 1
 
@@ -174,7 +183,7 @@ def test_sets_of_parameters_are_chosen_and_runs_turned_over(page: Client, ada: U
     older = shown.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&").split("#")[0]
     assert text(page, HERE + older).count('class="acts"') == 5
     other = Known.objects.get(params='{"lr": "1"}').params_digest
-    assert "Charged 7.0 GiB RAM" in text(page, f"{HERE}?key={other}")
+    assert charged(page, f"{HERE}?key={other}") == "measured 7.0 GiB RAM"
     assert page.get(f"{HERE}?key=nothing").status_code == 404
 
 
@@ -190,3 +199,10 @@ def test_a_name_leads_to_its_page_whatever_it_is(page: Client, ada: User) -> Non
     assert answer.status_code == 200
     assert "a/b ?#&lt;i&gt;" in answer.content.decode()
     assert Workload.objects.count() == 1
+
+
+def test_a_job_leads_to_what_is_learned_of_its_kind(page: Client, ada: User) -> None:
+    job, _ = a_run(ada)
+    assert f'href="{HERE}"' in text(page, f"/jobs/{job.pk}")
+    Known.objects.all().delete()
+    assert f'href="{HERE}"' not in text(page, f"/jobs/{job.pk}")
