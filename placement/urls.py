@@ -50,6 +50,7 @@ submit_urls = [
     path("submit", submit.page, name="submit"),
     path("submit/estimate", submit.estimate, name="submit-estimate"),
     path("submit/workload", submit.workload_fields, name="submit-workload"),
+    path("submit/script", submit.script_fields, name="submit-script"),
 ]
 
 # Jobs, one and all.

@@ -9,6 +9,9 @@ from django import forms
 
 from calibration.domain.errors import BadAmount
 from calibration.domain.resources import gib, parse_bytes
+from placement.selectors.again import seconds_text
+
+__all__ = ["Amount", "TimeLimit", "parse_seconds", "seconds_text"]
 
 _UNITS = {"d": 86_400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
 _PART = re.compile(r"(\d{1,9}(?:[.,]\d{1,6})?)\s*(d|h|min|m|s)?\s*", re.ASCII)
@@ -33,16 +36,6 @@ def parse_seconds(text: str) -> float:
     if not shown or total <= 0:
         raise ValueError("A time limit must be above zero; leave it empty for none.")
     return total
-
-
-def seconds_text(seconds: float | None) -> str:
-    """Return seconds as text that parse_seconds takes back."""
-    if seconds is None:
-        return ""
-    for unit in ("h", "min"):
-        if seconds % _UNITS[unit] == 0:
-            return f"{seconds / _UNITS[unit]:.0f} {unit}"
-    return f"{seconds:g} s"
 
 
 class Amount(forms.CharField):

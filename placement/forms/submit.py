@@ -51,6 +51,8 @@ class SubmitForm(TermsForm):
         required=False, strip=False, max_length=100_000, widget=forms.Textarea(attrs={"rows": 2})
     )
     note = forms.CharField(required=False, max_length=500)
+    kept_from = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput)
+    keep = forms.BooleanField(required=False, label="Keep its variables")
     form_key = forms.CharField(max_length=64, widget=forms.HiddenInput)
 
     def __init__(
@@ -73,6 +75,8 @@ class SubmitForm(TermsForm):
         if not may_raise:
             self.fields["priority"].max_value = 0
             self.fields["priority"].help_text = "0 or below; operators may raise it."
+        if not self["kept_from"].value():
+            del self.fields["kept_from"], self.fields["keep"]
         self.chosen = workload
         for parameter in workload.parameters if workload else []:
             self.fields[PARAM + parameter["name"]] = forms.CharField(
@@ -103,8 +107,20 @@ class SubmitForm(TermsForm):
             found[name.strip().removeprefix("export ").strip()] = value
         return found
 
-    def submission(self) -> Submission:
-        """Return what was asked for; call it on a valid form."""
+    @property
+    def more_given(self) -> bool:
+        """Return whether a field that is folded away holds something, so that the page shows it."""
+        usual = ("", None, 0, "0")
+        names = ("declared_ram", "declared_vram", "device", "node", "name", "priority", "note", "environment")
+        return any(name in self.fields and self[name].value() not in usual for name in names)
+
+    @property
+    def variables_from(self) -> int | None:
+        """Return the job whose variables are to be kept; call it on a valid form."""
+        return self.cleaned_data.get("kept_from") if self.cleaned_data.get("keep") else None
+
+    def submission(self, kept: Mapping[str, str] | None = None) -> Submission:
+        """Return what was asked for, with kept variables behind those that were typed; call it on a valid form."""
         data = self.cleaned_data
         by_workload = data.get("kind") == "workload" and bool(data.get("workload"))
         command = "" if by_workload else data["command"].replace("\r\n", "\n").strip("\n")
@@ -117,7 +133,7 @@ class SubmitForm(TermsForm):
             params={name[len(PARAM) :]: data[name] for name in data if name.startswith(PARAM)} if by_workload else {},
             setup=data["setup"].strip(),
             cwd=data["cwd"].strip(),
-            environment=data["environment"],
+            environment={**(kept or {}), **data["environment"]},
             workers=data["workers"] or 1,
             gpu=data["gpu"] or "none",
             exclusive=data["exclusive"] or "no",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from django import forms
 from django.utils import timezone
 
-from placement.domain import terms
+from placement.domain import sweeps, terms
 from placement.domain.arrays import MOST_MEMBERS
 from placement.domain.retries import MOST_TIMES
 from placement.forms.fields import TimeLimit
@@ -18,7 +19,7 @@ class Parsed(forms.CharField):
     """A text that a function of the domain takes apart; its ValueError is the sentence beside the field."""
 
     def __init__(self, parse: Callable[[str], Any], *, nothing: Any = None, **options: Any) -> None:
-        super().__init__(required=False, max_length=4000, **options)
+        super().__init__(required=False, max_length=20_000, **options)
         self.parse, self.nothing = parse, nothing
 
     def clean(self, value: Any) -> Any:
@@ -49,6 +50,15 @@ class TermsForm(forms.Form):
     retry_on = Parsed(terms.parse_outcomes, nothing=(), label="Try again after")
     retry_wait_s = Wait(required=False, max_length=40, label="First wait")
 
+    sweep = Parsed(
+        sweeps.parse, nothing={}, strip=False, label="Values to try", widget=forms.Textarea(attrs={"rows": 3})
+    )
+    sweep_same = Parsed(
+        lambda text: tuple(dict.fromkeys(re.findall(r"[^\s,;]+", text))),
+        nothing=(),
+        label="Names that do not change memory",
+    )
+
     TERMS = ("after", "not_before", "array", "array_limit", "retry_times", "retry_on", "retry_wait_s")
 
     @property
@@ -62,6 +72,12 @@ class TermsForm(forms.Form):
         """Return whether any of these fields holds something, so that the page shows them."""
         return any(self[name].value() not in (None, "") for name in self.TERMS)
 
+    @property
+    def sweep_given(self) -> bool:
+        """Return the same for the fields of a sweep."""
+        return any(self[name].value() not in (None, "") for name in ("sweep", "sweep_same"))
+
     def terms(self) -> dict[str, Any]:
         """Return these fields of a submission; call it on a valid form."""
-        return {**{name: self.cleaned_data[name] for name in self.TERMS}, "array": self.cleaned_data["array"] or 0}
+        names = (*self.TERMS, "sweep", "sweep_same")
+        return {**{name: self.cleaned_data[name] for name in names}, "array": self.cleaned_data["array"] or 0}

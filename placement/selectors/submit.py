@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser
 
-from placement.domain.submission import looks_like_gpu
+from placement.domain import sweeps
+from placement.domain.submission import Submission, looks_like_gpu
 from placement.models import Device, Job, Node, Workload
 
 DIRECTORIES_SHOWN = 8
@@ -64,3 +65,8 @@ def preselect(user: AbstractBaseUser, command: str, workload_name: str) -> tuple
     if looks_like_gpu(command):
         return "one", "python, torch, CUDA or a model server is in the command"
     return "none", "nothing in the command points to a device"
+
+
+def unfilled(asked: Submission) -> tuple[str, ...]:
+    """Return the {names} in a typed command for which no values are given: bash gets them as they are."""
+    return tuple(name for name in sweeps.placeholders(asked.command) if name not in asked.sweep)

@@ -111,6 +111,19 @@ def another(first: Job, keys: Keys, **other: Any) -> Job:
     return job
 
 
+def kept_variables(user: User, job_id: int | None) -> dict[str, str]:
+    """Return the variables of one's own earlier job, to be sealed into another; {} for none.
+
+    Nobody else gets them, operators neither: a command of theirs could print what is shown to nobody.
+    """
+    job = Job.objects.filter(pk=job_id).only("environment", "user_id").first() if job_id else None
+    if job is None:
+        return {}
+    if job.user_id != user.pk:
+        raise NotYours(f"The variables of #{job_id} are its owner's; nobody else can use them again.")
+    return secrets.unseal(bytes(job.environment))
+
+
 def _set_key(job: Job, keys: Keys) -> None:
     workload = job.workload
     if workload:

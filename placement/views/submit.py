@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from typing import Any
 
 from django.contrib import messages
@@ -11,26 +10,38 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from placement.domain.errors import Infeasible, NotYours, Refused
-from placement.forms.fields import seconds_text
+from placement.domain.errors import Infeasible, NotYours, Refused, UnreadableSecret
+from placement.forms import prefill, script
 from placement.forms.submit import SubmitForm
-from placement.models import Role, Workload
-from placement.selectors import access, expected, ladder, submit, verdict
-from placement.services import jobs
+from placement.models import Job, Role
+from placement.selectors import access, again, expected, ladder, submit, verdict, wording
+from placement.selectors.again import Again
+from placement.services import drafting, sweeps
 from placement.views import wake
 from placement.views.door import door
+
+SENT = "tidegate_sent"  # a cookie that says which form was taken, so that its draft can go
 
 
 @door(Role.SUBMITTER, ("GET", "HEAD", "POST"))
 def page(request: HttpRequest) -> HttpResponse:
     """Show the form; store a submission. The same form sent twice makes one job."""
     if request.method != "POST":
-        return _show(request, _form(request))
-    form = _form(request, _whole(request))
+        old = prefill.earlier(request.user, request.GET)
+        return _show(request, _form(request, old=old), old=old)
+    data, head = _whole(request), None
+    if request.FILES.get("script"):  # without scripts in the browser the file comes along; it is shown, not submitted
+        data, head = script.into(data, request.FILES["script"])
+    form = _form(request, data)
+    if head is not None or "check" in request.POST:
+        more = {"head": head, "checked": _asked_about(request, form, data)}
+        return _show(request, form, status=422 if form.errors else 200, more=more)
     impossible: list[dict[str, Any]] = []
     if form.is_valid():
         try:
-            job = jobs.submit(request.user, form.submission(), form_key=form.cleaned_data["form_key"])
+            kept = drafting.kept_variables(request.user, form.variables_from)
+            key = form.cleaned_data["form_key"]
+            return _made(request, sweeps.submit(request.user, form.submission(kept), form_key=key), key)
         except NotYours:
             raise
         except Infeasible as error:
@@ -38,47 +49,15 @@ def page(request: HttpRequest) -> HttpResponse:
             impossible = error.checks
         except Refused as error:
             form.refuse(error.fields, error.sentence)
-        else:
-            wake.soon()
-            if job.array is not None:
-                messages.success(request, f"{job.array.size:,} jobs from #{job.pk} on are in the queue.")
-                return redirect("array", job.array_id)
-            messages.success(request, f"#{job.pk} is in the queue.")
-            return redirect("job", job.pk)
-    return _show(request, form, impossible, status=422)
+    return _show(request, form, status=422, more={"impossible": impossible})
 
 
 @door(Role.SUBMITTER, ("POST",))
 def estimate(request: HttpRequest) -> HttpResponse:
     """Return what the gate would say of the form as it stands now."""
-    form = _form(request, request.POST)
-    context: dict[str, Any] = {"empty": False}
-    command, workload = request.POST.get("command", ""), _chosen(request.POST)
-    if not command.strip() and not workload:
-        context["empty"] = True
-    elif form.is_valid():
-        asked = form.submission()
-        try:
-            seen = jobs.preview(request.user, asked)
-        except NotYours:
-            raise
-        except Refused as error:
-            context["refused"] = error.sentence
-            context["checks"] = getattr(error, "checks", [])
-        else:
-            context["preview"] = seen
-            context["verdict"] = verdict.of(seen.decision)
-            context["expected"] = expected.preview(seen.decision["planned"], timezone.now(), asked.not_before)
-            context["ladders"] = ladder.ladders(seen.estimate)
-            context["need"] = ladder.needs(seen.estimate)
-    else:
-        context["errors"] = [
-            (form.fields[name].label or name.replace("_", " ") if name in form.fields else "", text)
-            for name, texts in form.errors.items()
-            for text in texts
-        ]
-    response = render(request, "placement/_estimate.html", context)
-    gpu, why = submit.preselect(request.user, command, workload)
+    data = request.POST
+    response = render(request, "placement/_estimate.html", _asked_about(request, _form(request, data), data))
+    gpu, why = submit.preselect(request.user, data.get("command", ""), _chosen(data))
     response["HX-Trigger"] = json.dumps({"preselect": {"gpu": gpu, "why": why}})
     return response
 
@@ -94,6 +73,61 @@ def workload_fields(request: HttpRequest) -> HttpResponse:
     return response
 
 
+@door(Role.SUBMITTER, ("POST",))
+def script_fields(request: HttpRequest) -> HttpResponse:
+    """Return what was taken of a script that somebody dropped onto the form, and the texts of the fields it fills."""
+    head = script.read(request.FILES.get("script"))
+    response = render(request, "placement/_script.html", {"head": head})
+    if not head.refused:
+        response["HX-Trigger"] = json.dumps({"script": head.fields})
+    return response
+
+
+def _made(request: HttpRequest, job: Job, key: str) -> HttpResponse:
+    """Go to what was made."""
+    wake.soon()
+    if job.array is not None:
+        messages.success(request, f"{job.array.size:,} jobs from #{job.pk} on are in the queue.")
+        response = redirect("array", job.array_id)
+    else:
+        messages.success(request, f"#{job.pk} is in the queue.")
+        response = redirect("job", job.pk)
+    response.set_cookie(SENT, key, max_age=86_400, samesite="Lax", secure=request.is_secure(), path="/submit")
+    return response
+
+
+def _asked_about(request: HttpRequest, form: SubmitForm, data: Any) -> dict[str, Any]:
+    """Return what the estimate shows of a form."""
+    if not data.get("command", "").strip() and not _chosen(data):
+        return {"empty": True}
+    if not form.is_valid():
+        named = form.fields
+        return {
+            "errors": [
+                (named[name].label or name.replace("_", " ") if name in named else "", text)
+                for name, texts in form.errors.items()
+                for text in texts
+            ]
+        }
+    try:
+        asked = form.submission(drafting.kept_variables(request.user, form.variables_from))
+        sweep = sweeps.preview(request.user, asked) if asked.sweep else None
+        seen = sweep.first if sweep else sweeps.jobs.preview(request.user, asked)
+    except NotYours:
+        raise
+    except Refused as error:
+        return {"refused": error.sentence, "checks": getattr(error, "checks", [])}
+    return {
+        "preview": seen,
+        "sweep": sweep,
+        "verdict": verdict.of(seen.decision),
+        "expected": expected.preview(seen.decision["planned"], timezone.now(), asked.not_before),
+        "ladders": ladder.ladders(seen.estimate),
+        "takes": wording.span(sweep.seconds) if sweep and sweep.seconds else "",
+        "unfilled": submit.unfilled(asked),
+    }
+
+
 def _whole(request: HttpRequest) -> Any:
     """Return what was posted; what the one-line box does not ask for is as this person's last jobs had it."""
     if "quick" not in request.POST:
@@ -106,41 +140,18 @@ def _whole(request: HttpRequest) -> Any:
     return data
 
 
-def _form(request: HttpRequest, data: Any = None) -> SubmitForm:
+def _form(request: HttpRequest, data: Any = None, old: Again | None = None) -> SubmitForm:
     source = data if data is not None else request.GET
-    found = submit.workload(source.get("workload", "")) if source.get("workload") else None
+    name = old.workload if old is not None else source.get("workload", "")
     options: dict[str, Any] = {
         "choices": submit.choices(request.user),
-        "workload": found,
+        "workload": submit.workload(name) if name else None,
         "may_raise": access.at_least(request.user, Role.OPERATOR),
     }
     if data is not None:
         return SubmitForm(data, **options)
-    return SubmitForm(initial=_initial(request, found, options["choices"]), **options)
-
-
-def _initial(request: HttpRequest, found: Workload | None, choices: submit.Choices) -> dict[str, Any]:
-    command = request.GET.get("command", "")
-    first = {
-        "form_key": secrets.token_urlsafe(24),
-        "kind": "workload" if found else "command",
-        "command": command,
-        "cwd": choices.directories[0] if choices.directories else "",
-        "workers": 1,
-        "gpu": submit.preselect(request.user, command, found.name if found else "")[0],
-        "exclusive": "no",
-        "priority": 0,
-    }
-    if found is not None:
-        first |= {
-            "workload": found.name,
-            "cwd": found.cwd or first["cwd"],
-            "setup": found.setup,
-            "workers": found.workers,
-            "exclusive": found.exclusive,
-            "time_limit_s": seconds_text(found.time_limit_s),
-        }
-    return first
+    first = prefill.initial(request.user, request.GET, old, options["workload"], options["choices"])
+    return SubmitForm(initial=first, **options)
 
 
 def _chosen(data: Any) -> str:
@@ -148,15 +159,31 @@ def _chosen(data: Any) -> str:
 
 
 def _show(
-    request: HttpRequest, form: SubmitForm, impossible: list[dict[str, Any]] | None = None, status: int = 200
+    request: HttpRequest,
+    form: SubmitForm,
+    status: int = 200,
+    old: Again | None = None,
+    more: dict[str, Any] | None = None,
 ) -> HttpResponse:
     context = {
         "form": form,
         "choices": submit.choices(request.user),
         "workload": form.chosen,
-        "impossible": impossible or [],
+        "impossible": [],
         "wrong": [form[name] for name in form.fields if name in form.errors],
-        "more_open": bool(form.errors),
-        "terms_open": form.terms_given,
+        "again": old,
+        "kept": _kept_count(request, form),
+        "recent": again.recent(request.user),
+        "fresh": not request.GET and request.method != "POST",
+        **(more or {}),
     }
     return render(request, "placement/submit.html", context, status=status)
+
+
+def _kept_count(request: HttpRequest, form: SubmitForm) -> int:
+    """Return how many variables of an earlier job the form keeps; 0 where they cannot be opened."""
+    asked = form["kept_from"].value() if "kept_from" in form.fields else None
+    try:
+        return len(drafting.kept_variables(request.user, int(asked))) if asked else 0
+    except (UnreadableSecret, NotYours, ValueError):
+        return 0

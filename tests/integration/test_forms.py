@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from placement.forms.fields import parse_seconds, seconds_text
+from calibration.domain.resources import parse_bytes
+from placement.forms.fields import parse_seconds
 from placement.forms.submit import first_line
+from placement.selectors.again import amount_text, seconds_text
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,11 @@ def test_a_text_that_is_no_time_is_refused_with_a_sentence(text):
 @pytest.mark.parametrize("seconds", [45.0, 90.0, 5400.0, 7200.0, 86_400.0, 0.5])
 def test_a_stored_time_comes_back_from_its_text(seconds):
     assert parse_seconds(seconds_text(seconds)) == seconds
+
+
+@pytest.mark.parametrize("amount", [1, 1 << 20, 24 << 30, 1500 << 20, 123_456_789])
+def test_a_stored_amount_comes_back_to_the_byte(amount):
+    assert parse_bytes(amount_text(amount)) == amount
 
 
 def test_a_job_without_a_name_is_called_after_its_command():

@@ -172,7 +172,7 @@ def test_the_preview_says_what_it_would_wait_for(client: Client, ada: Any) -> No
     first = a_job(ada)
     asked = {"command": "true", "cwd": "/tmp", "gpu": "none", "form_key": "k", "kind": "command"}
     page = client.post("/submit/estimate", {**asked, "after": str(first.pk)}).content.decode()
-    assert f"Waits for #{first.pk} (waiting) to complete." in page
+    assert f'Waits for <a href="/jobs/{first.pk}">#{first.pk}</a> (waiting) to complete.' in page
 
 
 def test_a_further_try_and_a_repetition_are_told_apart(client: Client, ada: Any) -> None:
