@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, TimeoutError, expect
 
-from tests.browser import browser, log_in, watched_tab
+from tests.browser import log_in, watched_tab
 from tests.person import Person
 from tests.service import LiveService, live_service
 from tests.wait import until
@@ -19,12 +19,6 @@ SOON = 15_000  # milliseconds
 @pytest.fixture(scope="module")
 def service() -> Iterator[LiveService]:
     with live_service(simulate="1x24GiB") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as running:
         yield running
 
 

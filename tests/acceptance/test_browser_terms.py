@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser import browser, watched_tab
+from tests.browser import watched_tab
 from tests.person import Person, sign_in
 from tests.service import LiveService, live_service
 
@@ -19,12 +19,6 @@ SMALL = "20 MiB"
 @pytest.fixture(scope="module")
 def service() -> Iterator[LiveService]:
     with live_service(simulate="1x24GiB") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as running:
         yield running
 
 
