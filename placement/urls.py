@@ -8,6 +8,8 @@ from placement.views import (
     arrays,
     audit,
     bulk,
+    declarations,
+    device,
     devices,
     forecasts,
     job,
@@ -103,12 +105,16 @@ array_urls = [
 device_urls = [
     path("devices", devices.page, name="devices"),
     path("fragments/pools", devices.table, name="pools-fragment"),
-    path("devices/<str:node>/<str:pool>/series", devices.series, name="device-series"),
-    path("declarations/<str:kind>/<int:ident>/preview", devices.preview, name="declaration-preview"),
-    path("declarations/<str:kind>/<int:ident>/edit", devices.edit, name="declaration-edit"),
-    path("declarations/<str:kind>/<int:ident>/hold", devices.hold, name="declaration-hold"),
-    path("declarations/<str:kind>/<int:ident>/release", devices.release, name="declaration-release"),
-    path("declarations/<str:kind>/<int:ident>/drain", devices.drain, name="declaration-drain"),
+    path("devices/<str:node>/<str:pool>", device.page, name="device-page"),
+    path("devices/<str:node>/<str:pool>/fragment", device.fragment, name="device-fragment"),
+    path("devices/<str:node>/<str:pool>/series", device.series, name="device-series"),
+    path("devices/<str:node>/<str:pool>/series.csv", device.table, name="device-csv"),
+    path("devices/<str:node>/<str:pool>/chart.html", device.drawing, name="device-html"),
+    path("declarations/<str:kind>/<int:ident>/preview", declarations.preview, name="declaration-preview"),
+    path("declarations/<str:kind>/<int:ident>/edit", declarations.edit, name="declaration-edit"),
+    path("declarations/<str:kind>/<int:ident>/hold", declarations.hold, name="declaration-hold"),
+    path("declarations/<str:kind>/<int:ident>/release", declarations.release, name="declaration-release"),
+    path("declarations/<str:kind>/<int:ident>/drain", declarations.drain, name="declaration-drain"),
 ]
 
 # For admins.

@@ -1,12 +1,14 @@
-"""Plotly figures as plain dicts: stacked owners below a line of capacity. Colours are names."""
+"""The chart of a pool: owners stacked, and lines for what there is, what may be given, what is booked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from calibration.domain.lineage import SERVICE
 from calibration.domain.resources import GIB
 from calibration.selectors import Series
+from placement.charts import traces
 from placement.selectors.tanks import tone
 
 EXTERNAL = "external"
@@ -20,53 +22,54 @@ def external(series: Series) -> list[int | None]:
     ]
 
 
-def figure(series: Series, names: Mapping[str, str], declared: int | None) -> dict[str, Any]:
-    """Return everything a chart draws, bytes as GiB; ``names`` maps owner to what to call it."""
-    at = list(series.at)
-    traces = [
-        _area(owner, names.get(owner, owner), _tone(owner), at, list(amounts))
+def giveable(series: Series) -> list[int | None]:
+    """Return what there is less what is kept back, at each point; None where one of the two is unknown."""
+    kept = series.kept or (None,) * len(series.total)
+    return [
+        None if total is None or back is None else total - back for total, back in zip(series.total, kept, strict=True)
+    ]
+
+
+def figure(
+    series: Series,
+    names: Mapping[str, str],
+    declared: int | None,
+    *,
+    shown: tuple[int, int] | None = None,
+    whole: bool = True,
+) -> dict[str, Any]:
+    """Return everything a chart draws, bytes as GiB; ``names`` maps owner to what to call it.
+
+    ``shown`` is the stretch of time that the chart spans, in unix seconds. The lines of what is booked and kept are
+    left out of a small chart (``whole`` False).
+    """
+    x = traces.millis(series.at)
+    stack = [
+        traces.area(names.get(owner, owner), _tone(owner), x, traces.gib(amounts), key=owner, **_link(owner))
         for owner, amounts in series.owners.items()
     ]
-    traces.append(_area(EXTERNAL, "external", "ext", at, external(series)))
-    traces.append(_line("total", "capacity", "ink", at, list(series.total)))
+    stack.append(traces.area("not ours", "ext", x, traces.gib(external(series)), key=EXTERNAL, alpha=0.6))
+    lines = [traces.line("capacity", "ink", x, traces.gib(series.total), key="total")]
+    if whole:
+        lines += [
+            traces.line("less the cushion", "soft", x, traces.gib(giveable(series)), key="kept", dash="dash"),
+            traces.line("booked", "run", x, traces.gib(series.booked or (None,) * len(x)), key="booked", stepped=True),
+        ]
     if declared is not None:
-        traces.append(_line("declared", "declared", "wait", at, [declared for _ in at]))
-    return {"data": traces, "step": series.step, "last": at[-1] if at else None}
-
-
-def _area(key: str, name: str, colour: str, at: list[int], amounts: list[int | None]) -> dict[str, Any]:
-    return {
-        "meta": {"key": key, "tone": colour},
-        "name": name,
-        "x": _times(at),
-        "y": _gib(amounts),
-        "mode": "lines",
-        "stackgroup": "use",
-        "line": {"width": 0.5},
-        "hovertemplate": "%{y:.2f} GiB",
+        lines.append(traces.line("declared", "wait", x, traces.gib([declared for _ in x]), key="declared", dash="dot"))
+    reach = max((amount for amount in (*series.total, *series.booked, declared) if amount is not None), default=None)
+    layout = {
+        "xaxis": traces.times(**({"range": traces.millis(shown)} if shown else {})),
+        "yaxis": traces.amounts(**({"range": [0, reach / GIB * 1.04]} if reach else {})),
     }
-
-
-def _line(key: str, name: str, colour: str, at: list[int], amounts: list[int | None]) -> dict[str, Any]:
-    return {
-        "meta": {"key": key, "tone": colour},
-        "name": name,
-        "x": _times(at),
-        "y": _gib(amounts),
-        "mode": "lines",
-        "line": {"width": 1.5, "dash": "dot" if key == "declared" else "solid"},
-        "hovertemplate": "%{y:.2f} GiB",
-    }
+    return traces.figure([*stack, *lines], layout, step=series.step, last=series.at[-1] if series.at else None)
 
 
 def _tone(owner: str) -> str:
     number = owner.removeprefix("job:")
-    return tone(int(number)) if number.isdecimal() else "faint"
+    return tone(int(number)) if number.isdecimal() else "self" if owner == SERVICE else "faint"
 
 
-def _times(at: list[int]) -> list[int]:
-    return [second * 1000 for second in at]  # milliseconds, as browsers count
-
-
-def _gib(amounts: list[int | None]) -> list[float | None]:
-    return [None if amount is None else round(amount / GIB, 4) for amount in amounts]
+def _link(owner: str) -> dict[str, str]:
+    number = owner.removeprefix("job:")
+    return {"href": f"/jobs/{number}"} if owner != number and number.isdecimal() else {}

@@ -8,7 +8,7 @@ from typing import Any
 from calibration.domain.resources import GIB
 
 TONES = frozenset(f"o{n}" for n in range(1, 9)) | {
-    "ext", "unk", "kept", "run", "ok", "wait", "stop", "ink", "soft", "faint",
+    "res", "ext", "unk", "drv", "self", "kept", "run", "ok", "wait", "stop", "ink", "soft", "faint",
 }  # fmt: skip
 Trace = dict[str, Any]
 

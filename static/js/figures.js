@@ -52,14 +52,14 @@
     showarrow: false, ...one, text: plain(one.text).replace(/\n/g, "<br>"), font: { size: 11, ...one.font, color: colour(one.name || "soft") },
   });
 
-  function layout(own = {}) {
+  function layout(own = {}, width = 600) {
     const soft = colour("soft"), line = colour("line"), axis = { gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true };
     return {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: soft },
       margin: { l: 44, r: 10, t: 10, b: 28 }, hovermode: "x unified", showlegend: false, dragmode: false, bargap: 0.25,
       hoverlabel: { bgcolor: colour("card"), bordercolor: line, font: { color: colour("ink") }, namelength: 40 },
-      uirevision: "kept", ...own, xaxis: { ...axis, zeroline: false, nticks: 7, ...own.xaxis },
+      uirevision: "kept", ...own, xaxis: { ...axis, zeroline: false, nticks: Math.max(3, Math.min(8, Math.floor(width / 110))), ...(own.xaxis?.type === "date" ? { tickangle: 0 } : {}), ...own.xaxis },
       yaxis: { ...axis, zeroline: false, ...own.yaxis },
       shapes: (own.shapes || []).map(shape), annotations: (own.annotations || []).map(note),
     };
@@ -124,7 +124,7 @@
     legend(list, figure.data);
     more.figure = figure;
     if (more.open) window.figureTable(more, figure);
-    return Plotly.react(chart, figure.data.map(dress), layout(figure.layout), { displayModeBar: false, responsive: true });
+    return Plotly.react(chart, figure.data.map(dress), layout(figure.layout, chart.clientWidth), { displayModeBar: false, responsive: true });
   }
 
   // What a URL answers: {figure}, {current: true} where nothing changed, or {trouble: a sentence}.
@@ -148,6 +148,7 @@
     state.asked = Date.now();
     const { figure, trouble, over } = await ask(chart.dataset.figure, { v: state.version });
     state.over = Boolean(over);
+    if (over) document.dispatchEvent(new CustomEvent("session-over"));
     if (figure) {
       state.figure = figure;
       state.version = figure.version ?? null;
@@ -162,7 +163,7 @@
   }
 
   function round() {
-    if (document.hidden) return;
+    if (document.hidden || window.sessionOver?.()) return;
     for (const [chart, state] of shown) {
       if (!chart.isConnected) { Plotly.purge(chart); shown.delete(chart); continue; }
       const every = Number(chart.dataset.every) || (state.wrong ? 5 : 0);
@@ -179,5 +180,4 @@
   setInterval(round, 1000);
   document.addEventListener("htmx:afterSettle", () => found(document));
   document.addEventListener("theme", redraw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 })();

@@ -12,6 +12,7 @@ from calibration import selectors
 from calibration.models import Point
 from placement.charts import pools
 from placement.models import Role
+from tests.figures import check
 from tests.integration.rows import GIB, a_job, a_machine, a_user
 
 pytestmark = pytest.mark.django_db
@@ -32,13 +33,29 @@ def test_owners_and_external_stack_up_to_what_is_used():
     figure = pools.figure(
         selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW), {"job:7": "#7 train"}, 20 * GIB
     )
-    owner, external, total, declared = figure["data"]
+    check(figure)
+    owner, external, total, _, _, declared = figure["data"]
     assert (owner["name"], owner["y"]) == ("#7 train", [8.0, 8.0, 8.0])
     assert external["y"] == [2.0, 2.0, 2.0]
     assert owner["stackgroup"] == external["stackgroup"]
     assert (total["y"][0], declared["y"][0]) == (24.0, 20.0)
     assert "stackgroup" not in total
     assert figure["last"] == NOW
+
+
+def test_what_was_booked_and_what_may_be_given_are_lines_and_older_points_gaps():
+    points(1, 2, now=NOW - 2)
+    points(1, 2, booked=9 * GIB, kept=GIB)
+    series = selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW)
+    figure = pools.figure(series, {}, None, shown=(NOW - 600, NOW))
+    check(figure)
+    lines = {trace["meta"]["key"]: trace["y"] for trace in figure["data"]}
+    assert lines["booked"] == [None, None, 9.0, 9.0]
+    assert lines["kept"] == [None, None, 23.0, 23.0]
+    assert figure["layout"]["xaxis"]["range"] == [(NOW - 600) * 1000, NOW * 1000]
+    assert figure["data"][0]["meta"]["href"] == "/jobs/7"
+    small = pools.figure(series, {}, None, whole=False)
+    assert [trace["meta"]["key"] for trace in small["data"]] == ["job:7", "external", "total"]
 
 
 def test_an_unknown_use_is_a_gap_and_never_zero():
@@ -100,6 +117,7 @@ def test_the_endpoint_serves_any_logged_in_person_and_refuses_nonsense(client):
         node="atlas", pool="ram", step=1, at=now, total=64 * GIB, used=8 * GIB, owners={f"job:{job.pk}": GIB}
     )
     answer = client.get("/devices/atlas/ram/series").json()
+    check({"data": answer["data"], "layout": answer["layout"]})
     assert answer["data"][0]["name"] == f"#{job.pk} train-vit"
     assert client.get(f"/devices/atlas/ram/series?since={now}").json()["last"] is None
     for bad in ("range=1y", "since=-5", "since=x", "since=1e9", "since=99999999999999999999"):

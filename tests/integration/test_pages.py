@@ -11,6 +11,7 @@ from django.utils import timezone
 from calibration.models import Sediment
 from placement.models import Cycle, Device, Job, Node, Role
 from placement.selectors import kept
+from placement.selectors.device import page_of
 from tests.integration.rows import GIB, UUIDS, a_finished, a_forecast, a_job, a_machine, a_pool, a_running, a_user
 
 pytestmark = pytest.mark.django_db
@@ -295,12 +296,18 @@ def test_hold_release_cancel_and_run_again(client, ada):
     assert Job.objects.get(retry_of=job).state == "queued"
 
 
+def declaration(client: Client, row: Device | Node) -> dict[str, str]:
+    """Return the fields in which a thing is declared, as its page has them."""
+    prefix = f"{type(row).__name__.lower()}-{row.pk}-"
+    return {k: v for k, v in fields(client.get(page_of(row))).items() if k.startswith(prefix)}
+
+
 def test_an_unchanged_text_keeps_the_stored_bytes(client, ada):
     a_machine()
     odd = 24 * GIB - 12_345
     Device.objects.filter(uuid=UUIDS[0]).update(declared=odd)
     device = Device.objects.get(uuid=UUIDS[0])
-    form = {k: v for k, v in fields(client.get("/devices")).items() if k.startswith(f"device-{device.pk}-")}
+    form = declaration(client, device)
     form[f"device-{device.pk}-name"] = "card"
     client.post(f"/declarations/device/{device.pk}/edit", form)
     device.refresh_from_db()
@@ -310,7 +317,7 @@ def test_an_unchanged_text_keeps_the_stored_bytes(client, ada):
 def test_an_edit_says_before_saving_what_it_does_and_refuses_stale_sight(client, ada):
     a_machine()
     device = Device.objects.get(uuid=UUIDS[0])
-    form = {k: v for k, v in fields(client.get("/devices")).items() if k.startswith(f"device-{device.pk}-")}
+    form = declaration(client, device)
     form[f"device-{device.pk}-declared"] = "12 GiB"
     preview = client.post(f"/declarations/device/{device.pk}/preview", form, headers=HTMX)
     assert "12.0 GiB" in text_of(preview)
@@ -324,7 +331,7 @@ def test_an_edit_says_before_saving_what_it_does_and_refuses_stale_sight(client,
 def test_the_preview_of_an_edit_that_would_be_refused_says_so(client, ada):
     node = a_machine()
     device = Device.objects.get(uuid=UUIDS[0])
-    form = {k: v for k, v in fields(client.get("/devices")).items() if k.startswith(f"device-{device.pk}-")}
+    form = declaration(client, device)
     form[f"device-{device.pk}-declared"] = "999 GiB"
     shown = text_of(client.post(f"/declarations/device/{device.pk}/preview", form, headers=HTMX))
     saved = text_of(client.post(f"/declarations/device/{device.pk}/edit", form, follow=True))
@@ -347,11 +354,11 @@ def test_what_an_admin_saw_may_come_back_as_anything(client, ada, seen: str):
 
 def test_the_ram_that_jobs_may_take_is_declared_and_taken_back(client, ada):
     node = a_machine()
-    form = {k: v for k, v in fields(client.get("/devices")).items() if k.startswith(f"node-{node.pk}-")}
+    form = declaration(client, node)
     client.post(f"/declarations/node/{node.pk}/edit", {**form, f"node-{node.pk}-ram_declared": "3 GB"})
     node.refresh_from_db()
     assert node.ram_declared == 3 * 10**9
-    form = {k: v for k, v in fields(client.get("/devices")).items() if k.startswith(f"node-{node.pk}-")}
+    form = declaration(client, node)
     client.post(f"/declarations/node/{node.pk}/edit", {**form, f"node-{node.pk}-ram_declared": ""})
     node.refresh_from_db()
     assert node.ram_declared is None

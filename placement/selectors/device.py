@@ -1,0 +1,226 @@
+"""The page of one pool: who holds it, what is measured and booked, who waits for it, what was done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from calibration import clock
+from calibration.domain.lineage import SERVICE
+from calibration.domain.resources import gib
+from calibration.domain.samples import RAM
+from calibration.models import PoolNow
+from placement import snapshots
+from placement.models import AuditEntry, Device, Job, Node
+from placement.selectors import devices, now_lists, tanks
+from placement.selectors.asked import NO_DEVICE, Asked
+from placement.selectors.rows import WaitingRow
+from placement.selectors.tanks import Holder, Tank
+from placement.selectors.wording import mapping, whole
+
+WAITING_SHOWN = 8
+EVENTS_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """Another pool that one may want to look at."""
+
+    name: str
+    href: str
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Inmate:
+    """A job that holds memory here. Figures as read; ``growth`` and ``cap`` "" where there is none."""
+
+    job: int
+    name: str
+    tone: str
+    owner: str
+    used: str
+    growth: str
+    booked: str
+    cap: str
+    exact: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """One ledger as a sum: its terms with their signs, and what is left."""
+
+    terms: tuple[tuple[str, str], ...]
+    left: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPage:
+    """All that changes on the page, rounded as shown."""
+
+    tank: Tank
+    inmates: tuple[Inmate, ...]
+    others: tuple[tanks.Owner, ...]
+    measured: Sum
+    booked: Sum
+    waiting: tuple[WaitingRow, ...]
+    waiting_count: int
+    facts: tuple[tuple[str, str], ...]
+
+
+def siblings(node: str, pool: str) -> tuple[Sibling, ...]:
+    """Return all pools by the names that the overview gives them, in its order."""
+    found = []
+    rows = devices.nodes()
+    for row in rows:
+        for one in sorted((d for d in row.devices.all() if not d.retired), key=lambda d: (d.index, d.name, d.pk)):
+            found.append((row.name, one.uuid, one.name))
+        found.append((row.name, RAM, f"RAM of {row.name}" if len(rows) > 1 else "RAM"))
+    return tuple(Sibling(name, where(n, p), (n, p) == (node, pool)) for n, p, name in found)
+
+
+def where(node: str, pool: str) -> str:
+    """Return the address of a pool's page."""
+    return reverse("device-page", args=[node, pool])
+
+
+def page_of(row: Device | Node) -> str:
+    """Return the address of the page on which something is declared."""
+    return where(row.node.name, row.uuid) if isinstance(row, Device) else where(row.name, RAM)
+
+
+def page(row: Device | Node, viewer: int, *, sees_commands: bool) -> PoolPage | None:
+    """Return the page of a declared pool; None where it went since."""
+    node, pool = (row.node.name, row.uuid) if isinstance(row, Device) else (row.name, RAM)
+    jobs = devices.active_jobs()
+    tank = next(
+        (t for t in devices.all_tanks(jobs, sees_commands=sees_commands) if (t.node, t.pool) == (node, pool)), None
+    )
+    if tank is None:
+        return None
+    now = PoolNow.objects.filter(node=node, pool=pool).first()
+    inside = tanks.holders(jobs, node, pool, now)
+    asked = Asked(device=NO_DEVICE if pool == RAM else pool)
+    waiting = now_lists.waiting(asked, viewer)
+    measured, booked = _sums(row, now, inside)
+    return PoolPage(
+        tank=tank,
+        inmates=_inmates(inside, {job.pk: job for job in jobs}, pool),
+        others=tuple(owner for owner in tank.owners if not owner.href),
+        measured=measured,
+        booked=booked,
+        waiting=waiting.rows[:WAITING_SHOWN],
+        waiting_count=waiting.count,
+        facts=_facts(row, now),
+    )
+
+
+def events(row: Device | Node) -> QuerySet[AuditEntry]:
+    """Return what people did to it last, newest first."""
+    subject = f"device {row.uuid}" if isinstance(row, Device) else f"node {row.name}"
+    return AuditEntry.objects.filter(subject=subject).order_by("-id")[:EVENTS_SHOWN]
+
+
+def _inmates(inside: list[Holder], jobs: dict[int, Job], pool: str) -> tuple[Inmate, ...]:
+    found = []
+    for h in inside:
+        charge = mapping(mapping(jobs[h.job].charges).get(pool))
+        cap = whole(charge.get("cap"))
+        more = max(0, h.held - (h.used or 0))
+        found.append(
+            Inmate(
+                job=h.job,
+                name=h.name,
+                tone=tanks.tone(h.job),
+                owner=jobs[h.job].user.get_username(),
+                used=gib(h.used) if h.used is not None else "not measured",
+                growth=gib(more) if more >= 1 << 20 else "",
+                booked=gib(h.held),
+                cap=gib(cap) if cap else "",
+                exact=f"{h.used:,} bytes" if h.used is not None else "",
+            )
+        )
+    return tuple(found)
+
+
+def _sums(row: Device | Node, now: PoolNow | None, inside: list[Holder]) -> tuple[Sum, Sum]:
+    kind = "vram" if isinstance(row, Device) else "ram"
+    total = now.total if now else None
+    declared = row.declared if isinstance(row, Device) else row.ram_declared
+    held = sum(h.held for h in inside)
+    growth = sum(max(0, h.held - (h.used or 0)) for h in inside)
+    knobs = snapshots.knobs_now()[0]
+    back = tanks.kept(kind, total, (h.margin for h in inside), knobs) if total is not None else None
+    used, free = (now.used, now.free) if now else (None, None)
+    withheld = None if None in (total, used, free) else max(0, (total or 0) - (used or 0) - (free or 0))
+    left = None if free is None or back is None else max(0, free - growth - back)
+    terms = [("there is", gib(total)), ("in use", _less(used))]
+    if withheld and withheld >= 1 << 20:
+        terms.append(("the driver's, or not given back yet", _less(withheld)))
+    terms += [("running jobs may still take", _less(growth)), ("kept back", _less(back))]
+    there = total if declared is None else declared
+    room = None if there is None else there - held
+    return (
+        Sum(tuple(terms), gib(left) if left is not None else "unknown"),
+        Sum(
+            (("declared" if declared is not None else "there is", gib(there)), ("booked by running jobs", _less(held))),
+            "unknown" if room is None else gib(room) if room >= 0 else f"none, {gib(-room)} too much",
+        ),
+    )
+
+
+def _less(amount: int | None) -> str:
+    return "unknown" if amount is None else f"− {gib(amount)}"
+
+
+def _facts(row: Device | Node, now: PoolNow | None) -> tuple[tuple[str, str], ...]:
+    if isinstance(row, Device):
+        found = [
+            ("Model", row.model or "not told"),
+            ("UUID", row.uuid),
+            ("Node", row.node.name),
+            ("Index", str(row.index)),
+            ("Read by", _backend(row)),
+            ("Busy", f"{round((now.busy or 0) * 10) * 10} %" if now and now.busy is not None else "not told"),
+        ]
+    else:
+        found = [
+            ("Node", row.name),
+            ("Bounded by", "the machine" if row.capacity_note in ("", "host") else row.capacity_note),
+            ("Disk for runs", gib(row.disk_free) if row.disk_free is not None else "unknown"),
+            ("Processes", "no bound" if row.processes_free is None else "bounded"),
+        ]
+    return (*found, ("State", _state(now)), ("Last read", _read(now)))
+
+
+def _backend(row: Device) -> str:
+    if not row.measurable:
+        return f"{row.backend}: no probe can read it"
+    return f"{row.backend}, simulated" if row.simulated else row.backend
+
+
+def _state(now: PoolNow | None) -> str:
+    if now is None:
+        return "not read yet"
+    return now.state.replace("_", " ") + (f": {now.message}" if now.message else "")
+
+
+def _read(now: PoolNow | None) -> str:
+    age = clock.age(now.read_at, now.epoch, clock.now()) if now else None
+    if age is None:
+        return "never, or by a service that ended"
+    if age < 5:
+        return "each second"
+    return timezone.localtime(timezone.now() - timedelta(seconds=age)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def names(owners: Iterable[str]) -> dict[str, str]:
+    """Return what to call owners: "job:7" is "#7 train"."""
+    ids = {int(o[4:]): o for o in owners if o.startswith("job:") and o[4:].isdecimal()}
+    jobs = Job.objects.filter(pk__in=ids).values_list("pk", "name")
+    return {SERVICE: "Tidegate itself", **{ids[pk]: f"#{pk} {name}" for pk, name in jobs}}
