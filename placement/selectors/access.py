@@ -51,3 +51,8 @@ def may_touch(user: AbstractBaseUser, job: Job) -> bool:
     """Return whether the user may cancel, hold or repeat this job."""
     own = job.user_id == user.pk and at_least(user, Role.SUBMITTER)
     return own or at_least(user, Role.OPERATOR)
+
+
+def picks(user: AbstractBaseUser | AnonymousUser) -> str:
+    """Return whose jobs the user may act on: "all", "own", "" nobody's."""
+    return "all" if at_least(user, Role.OPERATOR) else "own" if at_least(user, Role.SUBMITTER) else ""

@@ -79,7 +79,7 @@ class Asked:
         elif self.device:
             there = Q(device=self.device) | Q(device_wanted=self.device)
             jobs = jobs.filter(there | Q(state=State.QUEUED, forecast__device=self.device))
-        return jobs.filter(_text(self.q)) if self.q else jobs
+        return jobs.filter(matching(self.q)) if self.q else jobs
 
     def ordered(self, jobs: QuerySet[Job], usual: tuple[str, ...]) -> QuerySet[Job]:
         """Return the jobs in the order that is asked for, else in the usual one."""
@@ -120,7 +120,7 @@ def read(given: Mapping[str, str]) -> Asked:
     )
 
 
-def _text(text: str) -> Q:
+def matching(text: str) -> Q:
     """Return what "#41" or a part of a name finds; a bare number finds the job and the names that contain it."""
     number = text.removeprefix("#")
     named = Q(name__icontains=text) | Q(user__username__icontains=text)

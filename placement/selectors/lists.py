@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 
 from placement.models import Job
 from placement.selectors import rows, wording
+from placement.selectors.asked import matching
 from placement.selectors.rows import FinishedRow
 
 PAGE = 50
@@ -33,6 +34,11 @@ class JobLine:
     basis: str
     chip: str
     submitted: datetime
+
+    @property
+    def kind(self) -> str:
+        """Return which list of the page Now it is in: "waiting", "running" or "finished"."""
+        return {"waiting": "waiting", "starting": "running", "running": "running"}.get(self.line.word, "finished")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,7 @@ def _search(found: QuerySet[Job], text: str, before: int | None) -> Page[Job]:
     newest = Job.objects.order_by("-id").values_list("pk", flat=True).first() or 0
     top = newest if before is None else min(before - 1, newest)
     bottom = max(1, top - SEARCHED + 1)
-    named = found.filter(pk__gte=bottom, pk__lte=top, name__icontains=text[:100]).order_by("-id")
+    named = found.filter(matching(text[:100]), pk__gte=bottom, pk__lte=top).order_by("-id")
     ids = list(named.values_list("pk", flat=True)[: PAGE + 1])
     shown = Job.objects.filter(pk__in=ids[:PAGE]).select_related("user").only(*SHOWN).order_by("-id")
     full = len(ids) > PAGE

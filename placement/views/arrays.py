@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django_htmx.http import HttpResponseStopPolling
 
 from placement.models import Role
-from placement.selectors import lists, queue, terms
+from placement.selectors import access, lists, queue, terms
 from placement.services import arrays
 from placement.views import wake
 from placement.views.door import done, door
@@ -57,6 +57,9 @@ def _context(request: HttpRequest, array_id: int) -> dict[str, Any]:
         "found": found,
         "outcome": outcome,
         "asked": asked,
+        "picks": access.picks(request.user),
+        "operator": access.at_least(request.user, Role.OPERATOR),
+        "back": f"/arrays/{array_id}",
         "version": queue.digest((shown, found)),
         **links(found, {"outcome": outcome}),
     }

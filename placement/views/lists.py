@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from placement.selectors import lists, wording
+from placement.models import Role
+from placement.selectors import access, lists, wording
 from placement.views.door import door
 
 
@@ -25,6 +26,9 @@ def jobs(request: HttpRequest) -> HttpResponse:
         "mine": mine,
         "q": text,
         "outcome": outcome,
+        "picks": access.picks(request.user),
+        "operator": access.at_least(request.user, Role.OPERATOR),
+        "back": request.get_full_path(),
         "outcomes": [*lists.STATE_WORDS.items(), *wording.OUTCOMES.items()],
         **links(found, {"whose": "mine" if mine else "all", "q": text, "outcome": outcome}),
     }

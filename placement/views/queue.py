@@ -51,7 +51,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "choices": choices.of(asked, _known.get("all", choices.known, anyhow=5.0)),
         "held": shown.page.held,
         "operator": _operates(request),
-        "picks": _picks(request),
+        "picks": access.picks(request.user),
         "back": _address(asked),
     }
     return render(request, "placement/queue.html", context)
@@ -96,11 +96,6 @@ def _operates(request: HttpRequest) -> bool:
     return access.at_least(request.user, Role.OPERATOR)
 
 
-def _picks(request: HttpRequest) -> str:
-    """Return whose jobs the viewer may tick: "all", "own", "" nobody's."""
-    return "all" if _operates(request) else "own" if access.at_least(request.user, Role.SUBMITTER) else ""
-
-
 def _shown(request: HttpRequest, asked: Asked, anyhow: float = 0.0) -> Shown:
     operates = _operates(request)
     viewer = request.user.pk if asked.whose else 0
@@ -120,7 +115,7 @@ def _pulse(asked: Asked, versions: dict[str, str]) -> dict[str, Any]:
 
 def _parts(request: HttpRequest, asked: Asked, shown: Shown, names: Any) -> dict[str, str]:
     """Return parts as this viewer sees them; those who own nothing in a part see the same."""
-    picks, own = _picks(request), request.user.get_username()
+    picks, own = access.picks(request.user), request.user.get_username()
     found: dict[str, str] = {}
     for name in names:
         part = getattr(shown.page, name, None)

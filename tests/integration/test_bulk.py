@@ -124,3 +124,30 @@ def test_the_page_goes_back_where_it_was_asked_and_nowhere_else(client: Client, 
     assert b"Say which priority" in page.content
     client.force_login(a_user("vic", Role.VIEWER))
     assert client.post("/jobs/bulk", {"verb": "hold", "job": job.pk}).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/jobs/", "/jobs/?outcome=failed", "/arrays/{array}?outcome=failed"])
+def test_old_jobs_and_members_are_ticked_in_their_own_lists(client: Client, ada: Any, path: str) -> None:
+    array = JobArray.objects.create(name="sweep", user=ada, size=2)
+    failed = a_finished(ada, "failed", array=array, array_index=0)
+    theirs = a_finished(a_user("bob"), "failed", array=array, array_index=1)
+    client.force_login(ada)
+    where = path.format(array=array.pk)
+    page = client.get(where).content.decode()
+    assert f'name="job" value="{failed.pk}"' in page
+    assert f'name="job" value="{theirs.pk}"' not in page
+    assert 'data-is="finished"' in page
+    back = page.split('name="back" value="')[1].split('"')[0]
+    assert (
+        client.post("/jobs/bulk", {"verb": "retry", "job": failed.pk, "back": back}).url.split("?")[0]
+        == back.split("?")[0]
+    )
+    assert Job.objects.get(retry_of=failed).state == "queued"
+
+
+def test_old_jobs_are_found_by_number_and_by_owner(client: Client, ada: Any) -> None:
+    mine, theirs = a_finished(ada, name="one"), a_finished(a_user("bob"), name="two")
+    client.force_login(ada)
+    for text, found in {f"#{mine.pk}": [mine], "bob": [theirs], "tw": [theirs], "#": []}.items():
+        lines = client.get("/jobs/", {"q": text}).context["found"].lines
+        assert [line.line.id for line in lines] == [job.pk for job in found], text

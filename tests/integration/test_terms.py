@@ -133,10 +133,10 @@ def test_on_the_queue_page_an_array_takes_one_line_for_all_that_wait_their_turn(
     array = JobArray.objects.get()
     Job.objects.filter(array_index__gte=2).update(code="array_limit")
     page = client.get("/").content.decode()
-    assert page.count("data-job") == 2
+    assert page.count("data-job") == 1
     assert f'data-array="{array.pk}"' in page
-    assert "498 wait for the array's turn" in page
-    assert "</b> 500" in page
+    assert f">499 more of array {array.pk}</a> wait behind it" in page
+    assert "<span>500" in page
 
 
 def test_what_was_typed_stays_and_errors_stand_beside_their_fields(client: Client, ada: Any) -> None:
