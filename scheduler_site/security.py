@@ -46,7 +46,7 @@ def no_nul(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[Htt
     def middleware(request: HttpRequest) -> HttpResponse:
         if not request.path.startswith("/api/") and _holds_nul(request):
             sentence = "The request holds a NUL character, which no text can. Take it out, and send it again."
-            return render(request, "placement/refused.html", {"sentence": sentence}, status=400)
+            return render(request, "placement/refused.html", {"sentence": sentence, "status": 400}, status=400)
         return get_response(request)
 
     return middleware

@@ -23,7 +23,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a table, as read; "–" where nobody of it has started yet."""
+    """One row of a table, as read; "–" where nobody of it has started yet. The last two are percentages, for bars."""
 
     name: str
     count: int
@@ -31,6 +31,8 @@ class Line:
     half: str
     error: str
     relative: str
+    late_percent: float | None
+    half_percent: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,13 @@ def _line(name: str, found: Figures) -> Line:
         relative=f"{found.relative:.0f} ×"
         if found.relative is not None and found.relative >= 10
         else _share(found.relative),
+        late_percent=_percent(found.within_late),
+        half_percent=_percent(found.within_half),
     )
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 def _share(share: float | None) -> str:

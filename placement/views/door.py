@@ -83,7 +83,7 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 def refused(request: HttpRequest, sentence: str, status: int) -> HttpResponse:
     """Return a page, or a fragment for htmx, that says why not."""
     template = "placement/_refused.html" if request.htmx else "placement/refused.html"
-    return render(request, template, {"sentence": sentence}, status=status)
+    return render(request, template, {"sentence": sentence, "status": status}, status=status)
 
 
 def done(request: HttpRequest, to: str, act: Callable[[], Any], said: str = "") -> HttpResponse:
