@@ -226,17 +226,22 @@ def mark(
         raise_version()
 
 
-def forget_before(workload: str, params: str, before: datetime, who: str, at: datetime, most: int) -> int:
-    """Forget rows of a key that ended before a time, ``most`` at once; return how many."""
+def forget_until(
+    workload: str, params: str, until: datetime, who: str, at: datetime, most: int
+) -> tuple[int, datetime | None]:
+    """Forget rows of a key that ended at a time or before, the newest ``most`` of them.
+
+    Return how many were forgotten, and the end of the oldest of them: from there the next step goes on.
+    """
     old = Sediment.objects.filter(
-        workload=workload, params_digest=params_digest(params), at__lt=before, forgotten=False
+        workload=workload, params_digest=params_digest(params), at__lte=until, forgotten=False
     )
     with transaction.atomic():
-        ids = list(old.order_by("-at").values_list("pk", flat=True)[:most])
-        gone = Sediment.objects.filter(pk__in=ids).update(forgotten=True, marked_by=who, marked_at=at)
-        if gone:
+        found = list(old.order_by("-at").values_list("pk", "at")[:most])
+        Sediment.objects.filter(pk__in=[pk for pk, _ in found]).update(forgotten=True, marked_by=who, marked_at=at)
+        if found:
             raise_version()
-    return gone
+    return len(found), found[-1][1] if found else None
 
 
 def pin(workload: str, kind: str, amount: int | None, who: str, subject: str = "") -> None:

@@ -12,11 +12,11 @@ from placement.selectors.workload_runs import Run
 
 GROUPS = (
     ("counts", "run", "circle", (Standing.COUNTS,)),
-    ("lower bound: did not complete", "stop", "triangle-up-open", (Standing.BOUND,)),
-    ("sources edited since", "faint", "square-open", (Standing.EDITED,)),
-    ("not typical", "faint", "x", (Standing.ATYPICAL,)),
-    ("forgotten", "faint", "cross", (Standing.FORGOTTEN,)),
-    ("enough newer runs, or too short", "faint", "circle-open", (Standing.OLDER, Standing.GUESS, Standing.UNSEEN)),
+    ("△ lower bound: did not complete", "stop", "triangle-up-open", (Standing.BOUND,)),
+    ("□ sources edited since", "faint", "square-open", (Standing.EDITED,)),
+    ("✕ not typical", "faint", "x", (Standing.ATYPICAL,)),
+    ("✚ forgotten", "faint", "cross", (Standing.FORGOTTEN,)),
+    ("○ enough newer runs, or too short", "faint", "circle-open", (Standing.OLDER, Standing.GUESS, Standing.UNSEEN)),
 )
 """What is drawn alike: name, tone, symbol, standings. Shape and name say it, not the colour alone."""
 MOST_BINS = 12

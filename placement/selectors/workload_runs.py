@@ -22,6 +22,7 @@ from placement.selectors.wording import mapping, whole
 PAGE = 25
 PLOTTED = 500  # runs that one chart draws, and among which a standing is told
 KINDS = {"vram": "device memory", "ram": "RAM"}
+SHORT = {"vram": "device", "ram": "RAM"}  # in a column of figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,9 @@ def of_key(workload: str, script: str, params: str) -> QuerySet[Sediment]:
     return rows.of_key(workload, params).filter(script=script)
 
 
-def runs(found: QuerySet[Sediment], most: int = PLOTTED) -> tuple[Run, ...]:
-    """Return the newest runs."""
-    return tuple(_run(s) for s in found[:most])
+def runs(found: QuerySet[Sediment], most: int | None = None) -> tuple[Run, ...]:
+    """Return the newest runs, as many as are plotted where no number is given."""
+    return tuple(_run(s) for s in found[: PLOTTED if most is None else most])
 
 
 def page(found: QuerySet[Sediment], before: int | None) -> tuple[tuple[Run, ...], int | None]:
@@ -95,8 +96,8 @@ def guesses(of: Sequence[Run], kind: str) -> list[Guess]:
 def line(run: Run, standing: Standing | None, kinds: Sequence[str]) -> RunRow:
     """Return a run as its line; of runs beyond those that are looked at the standing is "older"."""
     stands = standing or Standing.OLDER
-    peaks = tuple((KINDS[k], *_amount(whole(run.row.peaks.get(k)))) for k in kinds)
-    charged = tuple((gib(n), KINDS[k]) for k in kinds if (n := whole(run.row.charge.get(k))) is not None)
+    peaks = tuple((SHORT[k], *_amount(whole(run.row.peaks.get(k)))) for k in kinds)
+    charged = tuple((gib(n), SHORT[k]) for k in kinds if (n := whole(run.row.charge.get(k))) is not None)
     return RunRow(
         id=run.id,
         job=run.job,

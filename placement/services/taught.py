@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -64,14 +64,15 @@ def forget_before(user: Any, workload: str, params: str, before: datetime) -> st
     now, who, gone = timezone.now(), audit.name_of(user), 0
     if before > now:
         raise Refused("That time is still to come: only what has ended can be forgotten. Give one that is past.")
-    while True:
+    until: datetime | None = before - timedelta(microseconds=1)
+    while until is not None:
         with cycle_row.changing():
-            step = instrument.forget_before(workload, params, before, who, now, FORGOTTEN_AT_ONCE)
+            step, oldest = instrument.forget_until(workload, params, until, who, now, FORGOTTEN_AT_ONCE)
             gone += step
-            if step < FORGOTTEN_AT_ONCE:
+            until = oldest if step == FORGOTTEN_AT_ONCE else None
+            if until is None:
                 told = before.isoformat(timespec="minutes")
                 audit.record(user, "forget_runs", f"workload {workload}"[:200], before=told, runs=gone)
-                break
     return f"{gone:,} {'run is' if gone == 1 else 'runs are'} forgotten: what ended before counts no more."
 
 

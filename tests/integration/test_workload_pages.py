@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 
+from calibration import rows
+from calibration import services as instrument
 from calibration.domain import keys
 from calibration.domain.sediment import Key
 from calibration.models import Known, Sediment
 from placement.models import AuditEntry, Job, Role, Workload
+from placement.selectors import workload_runs
 from placement.services import workloads as service
 from tests.figures import check
 from tests.integration.learned import GIB, NAMED, a_run
 from tests.integration.rows import a_machine, a_user
 from tests.integration.test_workloads import TEXT
+from tests.integration.work import counted
 
 pytestmark = pytest.mark.django_db
 HERE = f"/workloads/{keys.named('train')}"
@@ -115,8 +121,8 @@ def test_a_page_shows_runs_and_why_some_do_not_count(page: Client, ada: User) ->
     assert "as a bound" in shown
     assert charged(page) == "measured 5.0 GiB device memory measured 4.0 GiB RAM"  # raised to what was really used
     assert traces(figure(page, "time")) == {
-        "was charged": 4, "counts": 1, "lower bound: did not complete": 1, "sources edited since": 1, "not typical": 1,
-        "the next run is charged": 2,
+        "was charged": 4, "counts": 1, "△ lower bound: did not complete": 1, "□ sources edited since": 1,
+        "✕ not typical": 1, "the next run is charged": 2,
     }  # fmt: skip
     need = figure(page, "need")
     assert {"the next run is charged", "counts"} <= set(traces(need))
@@ -206,3 +212,39 @@ def test_a_job_leads_to_what_is_learned_of_its_kind(page: Client, ada: User) -> 
     assert f'href="{HERE}"' in text(page, f"/jobs/{job.pk}")
     Known.objects.all().delete()
     assert f'href="{HERE}"' not in text(page, f"/jobs/{job.pk}")
+
+
+def many(first: Sediment, count: int) -> None:
+    """Make so many further rows of its key, an hour apart."""
+    fields = {f.name: getattr(first, f.name) for f in Sediment._meta.concrete_fields if f.name not in ("id", "owner")}
+    Sediment.objects.bulk_create(
+        Sediment(**{**fields, "owner": f"job:{n}", "at": first.at - timedelta(hours=n)}) for n in range(1, count)
+    )
+
+
+def test_a_long_past_costs_no_more_than_a_short_one(page: Client, ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: what is read for a page, its figures and the list is bounded by what they show."""
+    if connection.vendor != "sqlite":
+        pytest.skip("the default database is not SQLite")
+    monkeypatch.setattr(workload_runs, "PLOTTED", 60)
+    monkeypatch.setattr(rows, "NEWEST", 60)
+    _, first = a_run(ada, vram=5)
+    many(first, 200)
+    paths = ("/workloads", HERE, *(f"{HERE}/figures/{which}" for which in ("need", "time", "durations", "spread")))
+
+    def steps() -> dict[str, int]:
+        found = {}
+        for path in paths:
+            instrument.raise_version()
+            rows.forget()
+            page.get(path)
+            with counted() as work:
+                assert page.get(path).status_code == 200
+            found[path] = work.steps
+        return found
+
+    before = steps()
+    many(first, 2000)
+    after = steps()
+    assert not {path: (before[path], n) for path, n in after.items() if n > 1.1 * before[path] + 1000}
+    assert len(figure(page, "time")["data"][1]["x"]) <= 60
