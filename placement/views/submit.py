@@ -123,7 +123,9 @@ def _asked_about(request: HttpRequest, form: SubmitForm, data: Any) -> dict[str,
         "verdict": verdict.of(seen.decision),
         "expected": expected.preview(seen.decision["planned"], timezone.now(), asked.not_before),
         "ladders": ladder.ladders(seen.estimate),
-        "takes": wording.span(sweep.seconds) if sweep and sweep.seconds else "",
+        "takes": "" if sweep is None or sweep.seconds is None else wording.span(max(1.0, sweep.seconds)),
+        "copies": asked.array,
+        "limit": asked.array_limit,
         "unfilled": submit.unfilled(asked),
     }
 

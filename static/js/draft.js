@@ -25,12 +25,13 @@
     const filled = [];
     for (const field of form.elements) {
       if (!kept(field) || !(field.name in typed)) continue;
-      const value = typed[field.name];
-      if (field.type === "radio" || field.type === "checkbox") field.checked = field.value === value;
-      else field.value = value;
+      const ticked = field.type === "radio" || field.type === "checkbox", before = ticked ? field.checked : field.value;
+      if (ticked) field.checked = field.value === typed[field.name];
+      else field.value = typed[field.name];
+      if ((ticked ? field.checked : field.value) === before) continue;
       filled.push(field.name);
       const part = field.closest("details");
-      if (part && field.value && field.value !== field.defaultValue && field.tagName !== "SELECT") part.open = true;
+      if (part) part.open = true;
     }
     document.dispatchEvent(new CustomEvent("draft", { detail: filled }));
     document.getElementById("id_command").dispatchEvent(new Event("input", { bubbles: true }));

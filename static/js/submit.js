@@ -137,6 +137,13 @@
     });
   }
   pane.addEventListener("htmx:sendAbort", settled);
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) htmx.trigger(pane, "ask"); });
+  // What fits now may not fit in a minute: it is asked again now and then, but not of a hidden tab or while somebody reads.
+  function again() {
+    const chosen = document.getSelection();
+    const reading = pane.contains(document.activeElement) || (!chosen.isCollapsed && pane.contains(chosen.anchorNode));
+    if (!document.hidden && !reading && pane.querySelector(".verdict")) htmx.trigger(pane, "ask");
+  }
+  document.addEventListener("visibilitychange", again);
+  setInterval(again, 15000);
   show();
 })();

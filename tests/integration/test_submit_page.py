@@ -47,6 +47,12 @@ def test_a_sweep_is_previewed_and_made(client: Client, ada: Any) -> None:
     assert "6 jobs from #" in client.get(answer.headers["Location"]).content.decode()
 
 
+def test_an_array_is_previewed_by_its_first_job(client: Client, ada: Any) -> None:
+    seen = client.post("/submit/estimate", {**FORM, "array": "30", "array_limit": "3"}).content.decode()
+    assert "The first fits now" in seen
+    assert "30 jobs alike, each charged as below; at most 3 at once." in seen
+
+
 def test_braces_without_values_are_named_and_go_to_bash(client: Client, ada: Any) -> None:
     assert "<code>{lr}</code> goes to bash as it is" in client.post("/submit/estimate", FORM).content.decode()
 
