@@ -21,6 +21,8 @@ PAGES = {
     "jobs-failed": "/jobs/?outcome=failed",
     "jobs-none": "/jobs/?q=there-is-no-such-name",
     "forecasts": "/forecasts/",
+    "workloads": "/workloads",
+    "workload-define": "/workloads/define",
     "people": "/people",
     "knobs": "/knobs",
     "audit": "/audit",
@@ -35,6 +37,9 @@ def visits(page: Page, address: str) -> dict[str, str]:
     for name, link in {"jobs-older": '[rel="next"]'}.items():
         if there := page.query_selector(link):
             found[name] = f"/jobs/{there.get_attribute('href')}"
+    page.goto(f"{address}/workloads")
+    if workload := page.query_selector("a.name"):
+        found["workload"] = str(workload.get_attribute("href"))
     page.goto(address)
     if finished := page.query_selector(".row.finished"):
         found["job-finished"] = f"/jobs/{finished.get_attribute('data-job')}"
