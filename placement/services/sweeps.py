@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -138,8 +139,8 @@ def _values(submission: Submission, chosen: Mapping[str, str]) -> dict[str, Any]
 
 def _shown(submission: Submission, chosen: Mapping[str, str]) -> tuple[str, str]:
     words = ", ".join(f"{name}={value}" for name, value in chosen.items())
-    command = _values(submission, chosen).get("command", "")
-    return words, command
+    found = _values(submission, chosen)
+    return words, shlex.join(found["argv"]) if "argv" in found else found.get("command", "")
 
 
 def _estimate(members: Iterable[Job], submission: Submission) -> None:
@@ -148,17 +149,18 @@ def _estimate(members: Iterable[Job], submission: Submission) -> None:
     version = rows.version()
     _, instrument = snapshots.knobs_now()
     template: Waiting | None = None
-    possible: list[Any] = []
+    possible: set[object] = set()
     for job, chosen in zip(members, sweeps.combinations(submission.sweep), strict=True):
         template = template or jobs.waiting_of(job, snapshot, ())
         needed = estimates.estimate_of(job, version, instrument)
-        if needed not in possible:
+        asks = tuple((kind, p.need, p.at_least, p.basis, p.margin) for kind, p in needed.pools.items())
+        if asks not in possible:
             try:
                 jobs.refuse_impossible(snapshot, replace(template, estimate=needed))
             except Infeasible as error:
                 words = ", ".join(f"{name}={value}" for name, value in chosen.items())
                 raise Infeasible(f"None was submitted, because of {words}: {error.sentence}", error.checks) from error
-            possible.append(needed)
+            possible.add(asks)
         job.estimate = estimate_json(needed)
 
 

@@ -13,6 +13,7 @@ from placement.domain.errors import Infeasible, Refused
 from placement.domain.submission import Submission
 from placement.models import AuditEntry, IrrelevantArgument, Job, JobArray, Role, Workload
 from placement.services import groups, sweeps
+from tests.integration.databases import on, together
 from tests.integration.rows import GIB, a_machine, a_user
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +59,33 @@ def test_each_combination_becomes_a_job_with_its_own_command_key_and_estimate(ad
     assert array.sweep["command"] == COMMAND
     assert sweeps.submit(ada, asked(), form_key="k") == first
     assert Job.objects.count() == 6
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_is_stored_by_postgresql_too_and_twice_at_once_it_is_one(
+    transactional_db: None, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with on(postgres_url, monkeypatch):
+        a_machine()
+        user = a_user("ada", Role.ADMIN)
+        firsts = together(*[lambda: sweeps.submit(user, asked(declared_vram=GIB), form_key="k")] * 2)
+        assert firsts[0].pk == firsts[1].pk
+        made = list(Job.objects.order_by("pk"))
+        assert [job.array_index for job in made] == list(range(6))
+        assert JobArray.objects.get().sweep["axes"]["seed"] == ["1", "2", "3"]
+        assert made[5].command == "python /tmp/train.py --lr 0.01 --seed 3"
+        assert made[5].params == {"lr": "0.01", "seed": "3"}
+        assert made[5].argv is None
+        assert made[5].estimate["pools"]["vram"]["need"] == GIB
+
+
+def test_an_argument_list_is_filled_without_a_shell(ada: Any) -> None:
+    sweeps.submit(ada, asked(command="", argv=("echo", "lr={lr}"), sweep={"lr": ("a b", "c")}))
+    made = Job.objects.order_by("pk")
+    assert [job.argv for job in made] == [["echo", "lr=a b"], ["echo", "lr=c"]]
+    assert sweeps.preview(ada, asked(command="", argv=("echo", "{lr}"), sweep={"lr": ("1",)})).members == (
+        ("lr=1", "echo 1"),
+    )
 
 
 def test_values_that_do_not_change_memory_are_learned_as_one_and_stay_marked(ada: Any) -> None:
