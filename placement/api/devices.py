@@ -58,14 +58,14 @@ def series(request: HttpRequest, device_id: Id, asked: Query[SeriesAsked]) -> di
 def declare(request: HttpRequest, device_id: Id, asked: DeviceBody) -> dict[str, Any]:
     """Change what is declared of a device; in force at the next decision."""
     _found(device_id)
-    said = nodes.edit_device(request.user, device_id, asked.changes(), expected=asked.expected)
+    said = nodes.edit_device(request.user, device_id, asked.given(), expected=asked.seen())
     return _done(request, device_id, " ".join(["It is saved.", *said]))
 
 
 @noun.change("/devices/{int:device_id}/preview", Effects, Role.ADMIN, sample=SAMPLE)
 def preview(request: HttpRequest, device_id: Id, asked: DeviceBody) -> dict[str, Any]:
     """Say what a change would do to running jobs; nothing is changed."""
-    return {"effects": nodes.preview_device(_found(device_id), asked.changes())}
+    return {"effects": nodes.preview_device(_found(device_id), asked.given())}
 
 
 @noun.change("/devices/{int:device_id}/hold", DeviceSaid, Role.OPERATOR, sample={"why": "new cooler", "hours": 4})
@@ -100,6 +100,8 @@ def of_pool(node: str, pool: str, asked: SeriesAsked) -> dict[str, Any]:
         "at": list(found.at),
         "total": list(found.total),
         "used": list(found.used),
+        "booked": list(found.booked),
+        "kept": list(found.kept),
         "owners": {owner: list(amounts) for owner, amounts in found.owners.items()},
     }
 

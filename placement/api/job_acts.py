@@ -1,22 +1,20 @@
-"""What is said about a job: its place in the queue, what it taught; and what it prints."""
+"""What is said about a job: its place in the queue, what it asks for, and what it taught."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, StreamingHttpResponse
-from ninja import Query
+from django.http import HttpRequest
 
 from placement.api.jobs import done, found
 from placement.api.nouns import Noun
 from placement.api.shapes.job import JobSaid
-from placement.api.shapes.job_acts import ArgumentBody, Learned, LogAsked, LogPiece, MarkBody, PriorityBody
+from placement.api.shapes.job_acts import ArgumentBody, ChangeBody, Learned, MarkBody, PriorityBody
 from placement.api.shapes.kinds import Id
-from placement.domain.errors import NotFound, NotYours, UnreadableSecret
-from placement.domain.jobs import State
+from placement.domain.errors import NotYours, UnreadableSecret
 from placement.models import Job, Role
-from placement.selectors import access, learned, logs, pruned
-from placement.services import priorities, secrets, taught
+from placement.selectors import access, learned
+from placement.services import editing, priorities, secrets, taught
 
 noun = Noun("Jobs")
 MARKS = {
@@ -50,7 +48,7 @@ def argument(request: HttpRequest, job_id: Id, asked: ArgumentBody) -> dict[str,
 @noun.read("/jobs/{int:job_id}/learned", Learned)
 def taught_by(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     """Return what a run is learned under and what it taught. For its owner and operators."""
-    row = _private(request, job_id, "see what it was learned under")
+    row = private(request, job_id, "see what it was learned under")
     return {
         "arguments": [
             {"name": a.name, "text": a.text, "hint": a.hint, "matters": a.matters} for a in learned.arguments(row)
@@ -60,38 +58,22 @@ def taught_by(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     }
 
 
-@noun.read("/jobs/{int:job_id}/log", LogPiece)
-def log(request: HttpRequest, job_id: Id, asked: Query[LogAsked]) -> dict[str, Any]:
-    """Return the end of a log, or a stretch of it from an offset. For its owner and operators."""
-    row = _private(request, job_id, "read its log")
-    over = row.state == State.FINISHED
-    piece = logs.read(row.run_dir, asked.stream, asked.offset, complete=over)
-    return {
-        "stream": asked.stream,
-        "text": piece.text if piece else "",
-        "start": piece.start if piece else 0,
-        "end": piece.end if piece else 0,
-        "size": piece.size if piece else 0,
-        "over": over,
-        "gone": "" if piece else pruned.output(row) or "It has written nothing yet.",
-    }
+@noun.change("/jobs/{int:job_id}/change", JobSaid, sample={"workers": 4, "anywhere": True})
+def change(request: HttpRequest, job_id: Id, asked: ChangeBody) -> dict[str, Any]:
+    """Let a waiting job ask for less, so that it starts where it could not."""
+    found(job_id)
+    wanted = editing.Wanted(
+        workers=asked.workers,
+        declared_ram=asked.declared_ram,
+        declared_vram=asked.declared_vram,
+        beside=asked.beside,
+        anywhere=asked.anywhere,
+    )
+    return done(request, job_id, editing.change(request.user, job_id, wanted))
 
 
-@noun.read("/jobs/{int:job_id}/log/{str:stream}", None, plain=True)
-def whole_log(request: HttpRequest, job_id: Id, stream: str) -> StreamingHttpResponse:
-    """Send a whole log, stdout or stderr, as it was written. For its owner and operators."""
-    row = _private(request, job_id, "read its log")
-    there = logs.download(row.run_dir, stream)
-    if there is None:
-        raise NotFound(f"#{row.pk} has no log of that name; the streams are {' and '.join(logs.STREAMS)}.")
-    size, blocks = there
-    response = StreamingHttpResponse(blocks, content_type="text/plain; charset=utf-8")
-    response["Content-Length"] = str(size)
-    response["X-Content-Type-Options"] = "nosniff"
-    return response
-
-
-def _private(request: HttpRequest, job_id: int, what: str) -> Job:
+def private(request: HttpRequest, job_id: int, what: str) -> Job:
+    """Return a job whose private parts this user may see. Raise NotYours."""
     row = found(job_id)
     if not access.sees_private(request.user, row):
         raise NotYours(f"Only the owner of a job and operators may {what}.")

@@ -17,7 +17,7 @@ from placement.api.shapes.submission import SubmissionBody
 from placement.domain.errors import NotFound
 from placement.models import Job
 from placement.selectors import job, pruned
-from placement.services import jobs, workloads
+from placement.services import jobs, sweeps, workloads
 from placement.views import wake
 
 noun = Noun("Jobs")
@@ -32,7 +32,7 @@ def submit(request: HttpRequest, asked: SubmissionBody) -> HttpResponse:
     Left out, gpu is none (the page guesses it from the command, the API does not). With a workload, its own gpu,
     exclusive, workers, cwd and name stand where the submission says nothing. Of an array the first member is answered.
     """
-    made = jobs.submit(request.user, asked.submission(workloads.defaults(asked.workload)), form_key=asked.form_key)
+    made = sweeps.submit(request.user, asked.submission(workloads.defaults(asked.workload)), form_key=asked.form_key)
     wake.soon()
     response = JsonResponse({"job": jobs_told.one(request.user, made)}, status=201)
     response["Location"] = reverse("api-job", args=[made.pk])
@@ -42,7 +42,9 @@ def submit(request: HttpRequest, asked: SubmissionBody) -> HttpResponse:
 @noun.change("/estimate", Preview, name="api-estimate", sample=SAMPLE)
 def estimate(request: HttpRequest, asked: SubmissionBody) -> dict[str, Any]:
     """Say what the gate would say of a submission now; nothing is stored."""
-    seen = jobs.preview(request.user, asked.submission(workloads.defaults(asked.workload)))
+    wanted = asked.submission(workloads.defaults(asked.workload))
+    sweep = sweeps.preview(request.user, wanted) if wanted.sweep else None
+    seen = sweep.first if sweep else jobs.preview(request.user, wanted)
     return {
         "estimate": seen.estimate,
         "decision": seen.decision,
@@ -50,6 +52,7 @@ def estimate(request: HttpRequest, asked: SubmissionBody) -> dict[str, Any]:
         "headline": seen.headline,
         "max_workers": seen.max_workers,
         "infeasible": seen.infeasible,
+        "sweep": None if sweep is None else _sweep(sweep),
     }
 
 
@@ -95,6 +98,16 @@ def release(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     """Let a held job start again; where Tidegate held its group, the whole group."""
     found(job_id)
     return done(request, job_id, jobs.release(request.user, job_id))
+
+
+def _sweep(seen: sweeps.SweepPreview) -> dict[str, Any]:
+    return {
+        "count": seen.count,
+        "first": [{"values": values, "command": command} for values, command in seen.members],
+        "needs": [{"kind": need.kind, "least": need.least, "most": need.most} for need in seen.needs],
+        "at_once": seen.at_once,
+        "seconds": seen.seconds,
+    }
 
 
 def found(job_id: int) -> Job:

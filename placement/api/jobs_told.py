@@ -6,7 +6,7 @@ from typing import Any
 
 from placement.domain.jobs import State
 from placement.models import Job
-from placement.selectors import access, expected, rows, terms
+from placement.selectors import access, expected, progress, rows, terms
 
 
 def one(user: Any, row: Job) -> dict[str, Any]:
@@ -44,6 +44,7 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         "estimate": row.estimate,
         "decision": row.decision or None,
         "forecast": expected.as_json(row) if row.state == State.QUEUED else None,
+        "progress": progress.as_json(row),
         "decided_at": row.decided_at,
         "headline": row.headline,
         "code": row.code or None,

@@ -55,14 +55,14 @@ def series(request: HttpRequest, node_id: Id, asked: Query[SeriesAsked]) -> dict
 def declare(request: HttpRequest, node_id: Id, asked: NodeBody) -> dict[str, Any]:
     """Change what is declared of a node; in force at the next decision."""
     _found(node_id)
-    nodes.edit_node(request.user, node_id, asked.changes(), expected=asked.expected)
+    nodes.edit_node(request.user, node_id, asked.given(), expected=asked.seen())
     return _done(request, node_id, "It is saved.")
 
 
 @noun.change("/nodes/{int:node_id}/preview", Effects, Role.ADMIN, sample=SAMPLE)
 def preview(request: HttpRequest, node_id: Id, asked: NodeBody) -> dict[str, Any]:
     """Say what a change would do to running jobs; nothing is changed."""
-    return {"effects": nodes.preview_node(_found(node_id), asked.changes())}
+    return {"effects": nodes.preview_node(_found(node_id), asked.given())}
 
 
 @noun.change("/nodes/{int:node_id}/hold", NodeSaid, Role.OPERATOR, sample={"why": "a reboot", "hours": 1})

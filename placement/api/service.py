@@ -18,13 +18,16 @@ from placement.api import (
     forecasts,
     job_acts,
     job_lists,
+    job_logs,
     jobs,
+    learned,
     nodes,
     people,
     queue,
     record,
     refusals,
     tokens,
+    workloads,
 )
 from placement.api.doors import Door
 from placement.api.parsing import Strict
@@ -35,7 +38,10 @@ NOUNS = (
     jobs.noun,
     job_lists.noun,
     job_acts.noun,
+    job_logs.noun,
     arrays.noun,
+    workloads.noun,
+    learned.noun,
     devices.noun,
     nodes.noun,
     forecasts.noun,

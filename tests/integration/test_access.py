@@ -19,6 +19,8 @@ SAMPLES = {
     "ident": 1,
     "user_id": 1,
     "token_id": 1,
+    "node_id": 1,
+    "device_id": 1,
     "kind": "device",
     "node": "atlas",
     "pool": "ram",

@@ -86,32 +86,52 @@ class DeviceSaid(Shape):
     device: Device
 
 
-class Declaration(Body):
-    """A change of what is declared; what is left out stays."""
+class Declared(Body):
+    """What is declared, or a part of it."""
 
-    expected: dict[str, Any] | None = Field(
-        None, description="Values that you saw, by field: refused where somebody changed one meanwhile."
-    )
-
-    def changes(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Any]:
         """Return the fields that were sent."""
         return {name: getattr(self, name) for name in self.model_fields_set if name != "expected"}
 
 
-class DeviceBody(Declaration):
-    """A change of a device's declaration."""
+class DeviceDeclared(Declared):
+    """What is declared of a device."""
 
     name: str = Field("", min_length=1, max_length=40)
-    declared: Amount = Field(None)
+    declared: Amount = None
     exclusive_only: bool = False
 
 
-class NodeBody(Declaration):
-    """A change of a node's declaration."""
+class DeviceBody(DeviceDeclared):
+    """A change of a device's declaration; what is left out stays."""
+
+    expected: DeviceDeclared | None = Field(
+        None, description="What you saw of it: the change is refused where somebody else changed that meanwhile."
+    )
+
+    def seen(self) -> dict[str, Any]:
+        """Return what is expected to be there still."""
+        return self.expected.given() if self.expected else {}
+
+
+class NodeDeclared(Declared):
+    """What is declared of a node."""
 
     ram_declared: Amount = Field(None, description="Bytes, or text with a unit; null: all there is.")
     ram_high: float | None = Field(None, description="A share; null: the knob's.")
     ram_low: float | None = Field(None, description="A share; null: the knob's.")
+
+
+class NodeBody(NodeDeclared):
+    """A change of a node's declaration; what is left out stays."""
+
+    expected: NodeDeclared | None = Field(
+        None, description="What you saw of it: the change is refused where somebody else changed that meanwhile."
+    )
+
+    def seen(self) -> dict[str, Any]:
+        """Return what is expected to be there still."""
+        return self.expected.given() if self.expected else {}
 
 
 class Effects(Shape):
@@ -140,4 +160,6 @@ class Series(Shape):
     at: list[int] = Field(description="Unix seconds.")
     total: list[int | None]
     used: list[int | None]
+    booked: list[int | None] = Field(description="What jobs are charged.")
+    kept: list[int | None] = Field(description="What is kept free.")
     owners: dict[str, list[int | None]] = Field(description="By owner: job:12, and Tidegate itself.")

@@ -41,6 +41,15 @@ class Retry(Shape):
     longest_s: float
 
 
+class Progress(Shape):
+    """How far a running job is: read from its log, or by its usual length."""
+
+    share: float | None
+    source: Literal["log", "usual"]
+    read_at: MaybeMoment
+    ends_about: MaybeMoment
+
+
 class Job(Shape):
     """One job. ``note`` and what follows are there for its owner and for operators alone."""
 
@@ -76,6 +85,7 @@ class Job(Shape):
     estimate: Estimate | Loose
     decision: Decision | None
     forecast: Forecast | None
+    progress: Progress | None = Field(description="Of a running job, where something tells.")
     decided_at: MaybeMoment
     headline: str
     code: str | None

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from placement.api.shapes.kinds import Body, Bytes, MaybeMoment, Query, Shape
-from placement.domain.submission import MOST_PRIORITY
+from placement.api.shapes.kinds import Amount, Body, Bytes, MaybeMoment, Shape
+from placement.domain.submission import MOST_PRIORITY, MOST_WORKERS
 from placement.services.bulk import MOST
 
 Named = Annotated[int | str, Field(description='12 or "12" for a job, "a3" for what waits of array 3.')]
@@ -86,20 +86,11 @@ class Learned(Shape):
     variables: list[str] = Field(description="Names of the submission's own variables; values are shown to nobody.")
 
 
-class LogAsked(Query):
-    """Which part of a log."""
+class ChangeBody(Body):
+    """What a waiting job asks for instead; it can only be less. What is left out or null stays."""
 
-    stream: Literal["stdout", "stderr"] = "stdout"
-    offset: int | None = Field(None, ge=0, lt=2**62, description="Bytes from its start; left out: the end of it.")
-
-
-class LogPiece(Shape):
-    """A stretch of a log: at most 48 KiB, no character cut."""
-
-    stream: str
-    text: str
-    start: int = Field(description="Bytes from the log's start.")
-    end: int = Field(description="Pass it as offset to go on.")
-    size: int = Field(description="Of the whole log, bytes.")
-    over: bool = Field(description="Nothing will be added any more.")
-    gone: str = Field(description='Why there is no log, "" where there is one.')
+    workers: int | None = Field(None, ge=1, le=MOST_WORKERS)
+    declared_ram: Amount = None
+    declared_vram: Amount = None
+    beside: bool = Field(False, description="No longer alone on its device or machine.")
+    anywhere: bool = Field(False, description="No longer on one named node or device.")

@@ -72,7 +72,7 @@ class Planned(Shape):
     waits_for: list[int]
     why_none: str
     keeps: bool
-    late_s: Seconds
+    late_s: Seconds = None  # decisions of the first versions do not say it
 
 
 class Grant(Shape):
@@ -127,6 +127,31 @@ class Held(Shape):
     why: str
 
 
+class SweepMember(Shape):
+    """One of the first jobs that a sweep makes."""
+
+    values: str
+    command: str
+
+
+class SweepNeed(Shape):
+    """What its jobs need of one kind of memory."""
+
+    kind: str
+    least: Bytes
+    most: Bytes
+
+
+class Sweep(Shape):
+    """What a sweep would make."""
+
+    count: int
+    first: list[SweepMember]
+    needs: list[SweepNeed]
+    at_once: int | None = Field(description="So many fit side by side now.")
+    seconds: Seconds
+
+
 class Preview(Shape):
     """What the gate would say of a submission now."""
 
@@ -136,6 +161,7 @@ class Preview(Shape):
     headline: str
     max_workers: int | None = Field(description="Submitting that many right away succeeds.")
     infeasible: bool = Field(description="It could never start here.")
+    sweep: Sweep | None = Field(description="Of a sweep; the rest is about its first job.")
 
 
 Loose = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from placement.api.shapes.kinds import Amount, Body
-from placement.domain import terms
+from placement.domain import sweeps, terms
 from placement.domain.submission import Submission, bad_characters
 from placement.forms.submit import first_line
 
@@ -55,6 +55,11 @@ class SubmissionBody(Body):
     not_before: str | None = Field(None, description="ISO 8601 with a zone: it starts no earlier.")
     array: int | None = Field(None, description="So many members; {index} in the command is 0, 1, 2 …")
     array_limit: int | None = Field(None, description="So many members run at once.")
+    sweep: str | dict[str, Any] | None = Field(
+        None,
+        description='Values by name, of which each combination makes a job: {"lr": [0.1, 0.01], "n": "1..5"}.',
+    )
+    sweep_same: list[str] | None = Field(None, description="Names of the sweep whose value does not change memory.")
     retry_times: int | None = Field(None, description="So many further tries; 0 overrides the workload's.")
     retry_on: list[Annotated[str, BeforeValidator(_word)]] | None = Field(
         None, description="After which ends: failed, out_of_memory, cap_exceeded, lost, start_failed, timed_out."
@@ -78,6 +83,11 @@ class SubmissionBody(Body):
             terms.parse_moment(text, None)  # its ValueError is the sentence
         return text
 
+    @field_validator("sweep")
+    @classmethod
+    def _sweep(cls, asked: Any) -> Any:
+        return None if asked is None else sweeps.read(asked)  # its ValueError is the sentence
+
     def submission(self, usual: dict[str, Any]) -> Submission:
         """Return what is asked for, over what its workload starts from."""
         values = {**usual, **self.model_dump(exclude_none=True, exclude={"form_key", "after"})}
@@ -85,6 +95,8 @@ class SubmissionBody(Body):
             values["argv"] = tuple(self.argv)
         if self.params is not None:
             values["params"] = {k: v if isinstance(v, str) else json.dumps(v) for k, v in self.params.items()}
+        if self.sweep_same is not None:
+            values["sweep_same"] = tuple(self.sweep_same)
         if self.retry_on is not None:
             values["retry_on"] = tuple(self.retry_on)
         if self.not_before is not None:
