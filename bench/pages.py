@@ -13,6 +13,7 @@ of the time.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import re
@@ -113,7 +114,8 @@ class Ask:
             parts.append(self._more())
             left -= len(parts[-1])
         body = b"".join(parts)
-        if self.poll and (found := re.search(rb'hx-get="[^"?]+\?v=([0-9a-f]+)"', body)):
+        plain = gzip.decompress(body) if self.poll and body[:2] == b"\x1f\x8b" else body
+        if self.poll and (found := re.search(rb'hx-get="[^"?]+\?v=([0-9a-f]+)"', plain)):
             self.version = found[1].decode()
         return head, body
 

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.views.decorators.gzip import gzip_page
 
 from placement.models import Role
 from placement.selectors import access, choices, kept, queue
@@ -16,6 +17,7 @@ from placement.selectors.asked import Asked, read
 from placement.services import accounts, nodes
 from placement.views import wake
 from placement.views.door import done, door
+from placement.views.packed import Body, answer
 
 TOP = ("banners", "devices")  # parts that filters do not touch
 
@@ -27,6 +29,7 @@ class Shown:
     page: queue.QueuePage
     versions: dict[str, str]
     parts: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    bodies: dict[tuple[str, ...], Body] = field(default_factory=dict)  # by the parts that they are made of
 
 
 _kept: kept.Kept[Shown] = kept.Kept()
@@ -34,6 +37,7 @@ _known: kept.Kept[choices.Known] = kept.Kept()
 
 
 @door()
+@gzip_page
 def page(request: HttpRequest) -> HttpResponse:
     """Show what is asked for with all that is committed; to the form of filters the lists alone."""
     asked = read(request.GET)
@@ -65,8 +69,11 @@ def fragment(request: HttpRequest) -> HttpResponse:
     names = queue.changed(shown.versions, request.GET.get("v", ""))
     if not names:
         return HttpResponse(status=204)
-    pulse = render_to_string("placement/_pulse.html", _pulse(asked, shown.versions))
-    return HttpResponse(pulse + "".join(_parts(request, asked, shown, names).values()))
+    parts = tuple(_parts(request, asked, shown, names).values())
+    if parts not in shown.bodies:
+        pulse = render_to_string("placement/_pulse.html", _pulse(asked, shown.versions))
+        shown.bodies[parts] = Body((pulse + "".join(parts)).encode())
+    return answer(request, shown.bodies[parts])
 
 
 @door(Role.OPERATOR, ("POST",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from html import unescape
 from typing import Any
@@ -9,9 +10,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from placement.models import Job, JobArray, Role, Workload
-from placement.selectors import kept, now_lists, queue
+from placement.models import Job, JobArray, JobProgress, Role, Workload
+from placement.selectors import devices, kept, now_lists, queue, rows, tanks, wire
 from placement.selectors.asked import Asked, read
 from tests.integration.rows import UUIDS, a_finished, a_forecast, a_job, a_machine, a_running, a_user
 
@@ -192,3 +194,27 @@ def test_ids_are_unique_and_every_control_has_a_name(client: Client, ada: Any) -
             continue
         assert found, tag
         assert found[1] in labelled, tag
+
+
+def test_what_goes_over_the_wire_is_packed_for_who_takes_it_so(client: Client, ada: Any) -> None:
+    for n in range(30):
+        a_job(ada, name=f"run {n}")
+    takes = {"Accept-Encoding": "gzip, br"}
+    for path in ("/", "/fragments/queue?v=x"):
+        plain, packed = client.get(path, headers=HTMX), client.get(path, headers={**HTMX, **takes})
+        assert packed["Content-Encoding"] == "gzip"
+        assert "Accept-Encoding" in packed["Vary"]
+        assert "Content-Encoding" not in plain
+        assert len(packed.content) < len(plain.content) / 5
+        assert b"run 29" in gzip.decompress(packed.content)
+
+
+def test_what_runs_is_read_with_one_query_however_many_run(ada: Any, django_assert_num_queries: Any) -> None:
+    for n in range(5):
+        job = a_running(ada, name=f"run {n}", flags=["a word"], stop_requested_at=timezone.now() if n else None)
+        JobProgress.objects.create(job=job, share=0.5)
+    with django_assert_num_queries(1):
+        active = devices.active_jobs()
+        assert [rows.running(job, {}).progress.percent for job in active] == [50] * 5
+        assert len(tanks.holders(active, "atlas", UUIDS[1], None)) == 5
+        assert [wire._running(job)["user"] for job in active] == ["ada"] * 5
