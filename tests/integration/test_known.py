@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from django.apps import apps
+from django.test import Client
 from django.utils import timezone
 
 from calibration import rows
@@ -17,6 +18,7 @@ from calibration.models import Known, Pin, Sediment
 from placement.domain.errors import NotYours, Refused
 from placement.models import AuditEntry, Role
 from placement.services import taught
+from tests.integration.databases import on, together
 from tests.integration.learned import GIB, NAMED, a_run
 from tests.integration.rows import a_user
 
@@ -84,3 +86,22 @@ def test_only_operators_pin_and_only_what_is_known() -> None:
     a_run(ada)
     assert taught.pin(ada, "train", "ram", "2 GiB") == "train: RAM is pinned at 2.0 GiB."
     assert Pin.objects.get().who == "ada"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_keys_are_counted_listed_and_forgotten_on_postgresql(
+    client: Client, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with on(postgres_url, monkeypatch):
+        ada = a_user("ada", Role.OPERATOR)
+        keep = [a_run(ada, ago=hours)[1].owner for hours in (1, 2, 30)]
+        assert told() == [("train", NAMED.params, 3, 0)]
+        client.force_login(ada)
+        here = f"/workloads/{keys.named('train')}"
+        for path in ("/workloads", "/workloads?order=failed&which=typed&q=x", here, f"{here}/figures/need"):
+            assert client.get(path).status_code == 200, path
+        client.post(f"{here}/forget", {"days": "1"})
+        assert list(Sediment.objects.filter(forgotten=True).values_list("owner", flat=True)) == keep[2:]
+        found = together(*[lambda n=n: a_run(ada, ago=n) and 1 for n in range(4)])
+        assert found == [1] * 4
+        assert told() == [("train", NAMED.params, 7, 0)]
