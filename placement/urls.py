@@ -6,6 +6,7 @@ from placement.api.urls import urlpatterns as api_urls
 from placement.views import (
     api_page,
     arrays,
+    attribution,
     audit,
     bulk,
     declarations,
@@ -106,6 +107,8 @@ device_urls = [
     path("devices", devices.page, name="devices"),
     path("fragments/pools", devices.table, name="pools-fragment"),
     path("devices/<str:node>/<str:pool>", device.page, name="device-page"),
+    path("attribution", attribution.page, name="attribution"),
+    path("attribution/fragment", attribution.fragment, name="attribution-fragment"),
     path("devices/<str:node>/<str:pool>/fragment", device.fragment, name="device-fragment"),
     path("devices/<str:node>/<str:pool>/series", device.series, name="device-series"),
     path("devices/<str:node>/<str:pool>/series.csv", device.table, name="device-csv"),

@@ -17,6 +17,7 @@ PAGES = {
     "submit-open": "/submit",
     "submit-wrong": "/submit",
     "devices": "/devices",
+    "attribution": "/attribution",
     "jobs": "/jobs/",
     "jobs-failed": "/jobs/?outcome=failed",
     "jobs-none": "/jobs/?q=there-is-no-such-name",
@@ -37,6 +38,9 @@ def visits(page: Page, address: str) -> dict[str, str]:
     for name, link in {"jobs-older": '[rel="next"]'}.items():
         if there := page.query_selector(link):
             found[name] = f"/jobs/{there.get_attribute('href')}"
+    page.goto(f"{address}/devices")
+    if pool := page.query_selector(".charts figcaption a"):
+        found["device"] = str(pool.get_attribute("href"))
     page.goto(f"{address}/workloads")
     if workload := page.query_selector("a.name"):
         found["workload"] = str(workload.get_attribute("href"))
