@@ -21,7 +21,7 @@ from placement.selectors.kept import Kept
 from placement.services import accounts
 
 register = Library()
-SAY_ACCOUNTS = frozenset({"queue", "people"})
+SAY_ACCOUNTS = frozenset({"queue"})
 POLL_S = 1  # seconds between two looks of an open page; the one place that says so
 _notice: Kept[str] = Kept()
 _JOB = re.compile(r"(?<![\w&])#([1-9][0-9]{0,17})(?!\w)")

@@ -29,7 +29,7 @@
 
   // A live part says in data-title how things stand; a tab in the background shows it.
   function title() {
-    const words = document.querySelector("[data-title]")?.dataset.title;
+    const words = document.querySelector("main [data-title]")?.dataset.title;
     const whole = words ? `${words} · Tidegate` : document.title;
     if (document.title !== whole) document.title = whole;
   }
