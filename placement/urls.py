@@ -18,6 +18,7 @@ from placement.views import (
     lists,
     log,
     login,
+    notices,
     people,
     queue,
     reasons,
@@ -106,9 +107,9 @@ array_urls = [
 device_urls = [
     path("devices", devices.page, name="devices"),
     path("fragments/pools", devices.table, name="pools-fragment"),
-    path("devices/<str:node>/<str:pool>", device.page, name="device-page"),
     path("attribution", attribution.page, name="attribution"),
     path("attribution/fragment", attribution.fragment, name="attribution-fragment"),
+    path("devices/<str:node>/<str:pool>", device.page, name="device-page"),
     path("devices/<str:node>/<str:pool>/fragment", device.fragment, name="device-fragment"),
     path("devices/<str:node>/<str:pool>/series", device.series, name="device-series"),
     path("devices/<str:node>/<str:pool>/series.csv", device.table, name="device-csv"),
@@ -133,6 +134,20 @@ people_urls = [
     path("audit", audit.page, name="audit"),
 ]
 
+# What happened to one's jobs, and where that is told.
+notice_urls = [
+    path("notices", notices.page, name="notices"),
+    path("notices/bell", notices.bell, name="notices-bell"),
+    path("notices/seen", notices.saw, name="notices-saw"),
+    path("notices/settings", notices.settings, name="notice-settings"),
+    path("notices/choose", notices.choose, name="notice-choose"),
+    path("notices/hooks", notices.hooks, name="notice-hooks"),
+    path("notices/hooks/add", notices.add, name="hook-add"),
+    path("notices/hooks/<int:ident>/edit", notices.edit, name="hook-edit"),
+    path("notices/hooks/<int:ident>/remove", notices.remove, name="hook-remove"),
+    path("notices/hooks/<int:ident>/test", notices.test, name="hook-test"),
+]
+
 urlpatterns = [
     *access_urls,
     *queue_urls,
@@ -142,5 +157,6 @@ urlpatterns = [
     *array_urls,
     *device_urls,
     *people_urls,
+    *notice_urls,
     *api_urls,
 ]

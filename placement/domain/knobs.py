@@ -146,6 +146,7 @@ class Knobs:
     keep_history_days: float = _knob(90.0, "d", "decisions and leases are kept after the end of their job")
     keep_forecast_days: float = _knob(30.0, "d", "forecasts are kept with what became of them, for their accuracy", 1)
     keep_audit_days: float = _knob(730.0, "d", "entries of the audit are kept", 1)
+    keep_notice_days: float = _knob(30.0, "d", "notices to people are kept", 1)
     keep_run_days: float = _knob(30.0, "d", "run directories are kept")
     keep_run_gib: float = _knob(20.0, "GiB", "run directories are kept up to")
 

@@ -12,6 +12,7 @@ from placement.models.job import Job
 from placement.models.lease import Lease
 from placement.models.member import LoginAttempt, LoginLink, Member, Role
 from placement.models.node import Device, Node
+from placement.models.notice import Delivery, Hook, Notice, NoticeSettings
 from placement.models.progress import JobProgress
 from placement.models.token import Scope, Token
 from placement.models.workload import IrrelevantArgument, Workload
@@ -20,11 +21,13 @@ __all__ = [
     "AuditEntry",
     "Cycle",
     "DecisionRecord",
+    "Delivery",
     "Dependency",
     "Device",
     "Forecast",
     "ForecastRecord",
     "GroupHold",
+    "Hook",
     "IrrelevantArgument",
     "Job",
     "JobArray",
@@ -35,6 +38,8 @@ __all__ = [
     "LoginLink",
     "Member",
     "Node",
+    "Notice",
+    "NoticeSettings",
     "Role",
     "Scope",
     "Token",

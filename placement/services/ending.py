@@ -23,7 +23,7 @@ from placement.domain.outcomes import Evidence, Verdict, decide_outcome
 from placement.models import Job, Lease
 from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
-from placement.services import aftermath, cycle_row, evidence
+from placement.services import aftermath, cycle_row, evidence, notices
 from placement.services.learning import Windows
 
 log = logging.getLogger(__name__)
@@ -147,6 +147,7 @@ def _together(endings: Sequence[Ending], round_: Round) -> list[Ended]:
     with cycle_row.changing():
         won = [ending.job for ending in endings if _alone(ending, round_)]
         Lease.objects.filter(job__in=won, released_at=None).update(released_at=timezone.now())
+        notices.ended([job.pk for job in won])
     for job in won:  # not before: until the commit its peaks are nowhere else
         round_.windows.drop(job.pk)
     return [Ended(job, tuple(job.charges)) for job in won]

@@ -12,7 +12,7 @@ from placement.domain.decision import Code
 from placement.domain.jobs import Outcome, State
 from placement.domain.streaks import HOLDER, SILENT, Run, streak, why
 from placement.models import GroupHold, Job
-from placement.services import audit, cycle_row
+from placement.services import audit, cycle_row, notices
 
 
 def consider(job: Job) -> GroupHold | None:
@@ -39,6 +39,7 @@ def consider(job: Job) -> GroupHold | None:
     if not held:
         return None
     logging.getLogger(__name__).warning("%s jobs are held: %s", held, told, extra={"action": "group_held"})
+    notices.held(job, HOLDER, told, held)
     audit.record(None, "hold group", f"{held} jobs of {job.user.get_username()}", why=told)
     return GroupHold.objects.create(**group, why=told, jobs=[run.job for run in found], held_at=now)
 

@@ -32,6 +32,7 @@ from placement.services import (
     forecasting,
     groups,
     members,
+    notices,
     secrets,
     tying,
 )
@@ -119,6 +120,7 @@ def cancel(user: User, job_id: int) -> str:
             ended_at=now,
         ):
             said = f"#{job.pk} is cancelled; it had not started."
+            notices.ended([job.pk])
         elif Job.objects.filter(pk=job.pk, state__in=ACTIVE, stop_requested_at=None).update(
             stop_reason="cancel", stop_by=who, stop_requested_at=now
         ):
@@ -176,6 +178,8 @@ def hold(user: User, job_id: int, why: str = "") -> None:
         done = Job.objects.filter(pk=job.pk, state=State.QUEUED).update(
             held_by=user.get_username(), held_at=timezone.now(), held_why=why[:200]
         )
+        if done:
+            notices.held(job, user.get_username(), why[:200])
     if not done:
         raise Refused(f"#{job.pk} does not wait any more; only a waiting job can be held.")
     if job.user_id != user.pk:

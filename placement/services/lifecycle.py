@@ -23,7 +23,7 @@ from placement.runner.record import Started
 from placement.runner.signals import signal_member
 from placement.runner.status import Phase, RunStatus, look
 from placement.runner.stop_request import request_stop
-from placement.services import aftermath, cycle_row
+from placement.services import aftermath, cycle_row, notices
 from placement.services.ending import Ended, Ending, Round, judged, release, run_dir_of, store, why_lost
 
 log = logging.getLogger(__name__)
@@ -88,6 +88,7 @@ def start_failed(job: Job, sentence: str) -> None:
         ):
             release(job)
             aftermath.of(job.pk)
+            notices.ended([job.pk])
 
 
 def directory_removed(job: Job) -> str:
@@ -101,6 +102,7 @@ def directory_removed(job: Job) -> str:
         ):
             release(job)
             aftermath.of(job.pk)
+            notices.ended([job.pk])
     return sentence
 
 
@@ -206,6 +208,7 @@ def _not_begun(job: Job, status: RunStatus) -> Ended | None:
                     run_dir=str(run_dir_of(job)),
                 ):
                     release(job)
+                    notices.ended([job.pk])
                     return Ended(job, tuple(job.charges))
         return None
     if status.claim_dead:

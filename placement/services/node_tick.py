@@ -25,7 +25,19 @@ from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
 from placement.models import Job, Lease, Node
-from placement.services import cycle_row, draining, learning, lifecycle, machine, markers, nodes, progress, watching
+from placement.services import (
+    cycle_row,
+    delivering,
+    draining,
+    learning,
+    lifecycle,
+    machine,
+    markers,
+    nodes,
+    notices,
+    progress,
+    watching,
+)
 from placement.services.history import History, Inhabitants, ledger
 
 log = logging.getLogger(__name__)
@@ -47,6 +59,7 @@ class Agent:
         self.inhabitants = Inhabitants()
         self.markers = markers.Markers()
         self.progress = progress.Reader()
+        self.courier = delivering.Courier()
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
         self.over: dict[int, int] = {}
@@ -95,7 +108,9 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     totals = {pool.pool: pool.total for pool in reading.pools.values()}
     reserved = {pool.pool: pool.reserved for pool in reading.pools.values()}
     round_ = lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals, reserved)
+    admitted = [job for job in jobs if job.state == State.ADMITTED]
     ended = lifecycle.reap(jobs, round_)  # 4 reap
+    notices.started([job for job in admitted if job.state == State.RUNNING])
     for job in ended:
         agent.drains.begin(job.pools, reading.at + knobs.drain_max_seconds)
     over = {e.job.pk for e in ended}
@@ -104,6 +119,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
     watching.watch(agent.node, left, agent.over, knobs)
     agent.progress.look(left)
+    agent.courier.step()
     return ended
 
 

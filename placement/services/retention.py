@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.contrib.sessions.models import Session
 from django.db import transaction
@@ -13,7 +14,7 @@ from django.utils import timezone
 from calibration import pruning
 from placement import snapshots
 from placement.domain.jobs import State
-from placement.models import AuditEntry, DecisionRecord, Forecast, ForecastRecord, Job, Lease
+from placement.models import AuditEntry, DecisionRecord, Forecast, ForecastRecord, Job, Lease, Notice
 from placement.services import run_directories
 
 JOBS_AT_ONCE = 100  # jobs whose history goes in one transaction
@@ -34,6 +35,7 @@ def prune(seconds: float = SECONDS) -> int:
     }
     audit = AuditEntry.objects.filter(at__lt=now - timedelta(days=knobs.keep_audit_days)).order_by("at")
     forecasts = ForecastRecord.objects.filter(at__lt=now - timedelta(days=knobs.keep_forecast_days)).order_by("at")
+    told = Notice.objects.filter(at__lt=now - timedelta(days=knobs.keep_notice_days)).order_by("at")
     sessions = Session.objects.filter(expire_date__lt=now).order_by("expire_date")
     return (
         pruning.points(now.timestamp(), keep, seconds)
@@ -41,6 +43,7 @@ def prune(seconds: float = SECONDS) -> int:
         + pruning.repeated(_histories(now - timedelta(days=knobs.keep_history_days)), seconds)
         + pruning.repeated(_rows(audit), seconds)
         + pruning.repeated(_rows(forecasts), seconds)
+        + pruning.repeated(_rows(told), seconds)
         + pruning.repeated(_rows(sessions), seconds)
         + run_directories.prune(now.timestamp() - knobs.keep_run_days * 86400, knobs.keep_run_gib, seconds)
     )
@@ -64,7 +67,7 @@ def _histories(ended_before: datetime) -> Callable[[], int]:
     return step
 
 
-def _rows(old: QuerySet[AuditEntry] | QuerySet[ForecastRecord] | QuerySet[Session]) -> Callable[[], int]:
+def _rows(old: QuerySet[Any]) -> Callable[[], int]:
     """Return a step that deletes the first of these rows."""
 
     def step() -> int:

@@ -14,6 +14,7 @@ from placement.domain.conditions import After, Tie, ended, never_met
 from placement.domain.errors import Refused
 from placement.domain.jobs import Outcome, State
 from placement.models import Dependency, Job
+from placement.services import notices
 
 log = logging.getLogger(__name__)
 _DEEPEST = 1000  # ends of ends that one cycle follows
@@ -94,7 +95,7 @@ def _end(job: int, ties: tuple[Tie, ...]) -> int:
     ]
     now = timezone.now()
     log.info("%s", told, extra={"action": "never_met"})
-    return Job.objects.filter(pk=job, state=State.QUEUED).update(
+    count = Job.objects.filter(pk=job, state=State.QUEUED).update(
         state=State.FINISHED,
         outcome=Outcome.CANCELLED,
         sentence=told[:1000],
@@ -104,6 +105,8 @@ def _end(job: int, ties: tuple[Tie, ...]) -> int:
         stop_requested_at=now,
         ended_at=now,
     )
+    notices.ended([job] if count else [])
+    return count
 
 
 def _last_try(job: Job) -> Job:

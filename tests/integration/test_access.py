@@ -78,7 +78,7 @@ def test_a_part_asked_for_after_the_session_says_where_to_log_in(client: Client,
     assert "HX-Redirect" not in answer  # a page that somebody reads or types into stays where it is
 
 
-@pytest.mark.parametrize("name, path", [(n, p) for n, p in own_paths() if "fragment" in n or n == "job-log"])
+@pytest.mark.parametrize("name, path", [(n, p) for n, p in own_paths() if "fragment" in n or n == "job-log-lines"])
 def test_a_part_opened_as_a_page_leads_to_its_page(name: str, path: str):
     answer = as_role(Role.ADMIN).get(f"{path}?v=x&stream=stderr")
     assert answer.status_code == 302
