@@ -1,4 +1,7 @@
-"""Write docs/knobs.md from the tables of knobs: `python docs/render.py`. A test holds the page to the code."""
+"""Write what documents take from the code: `python docs/render.py`. Tests hold the pages to it.
+
+docs/knobs.md is all of it; in docs/api.md the table of operations is, which `python docs/render.py api` writes.
+"""
 
 from __future__ import annotations
 
@@ -33,5 +36,34 @@ def _table(title: str, knobs: Iterable[object]) -> str:
     return "\n".join(lines) + "\n"
 
 
+API = Path(__file__).with_name("api.md")
+TABLE_OF = "## Every operation\n"
+
+
+def api_page() -> str:
+    """Return the guide to the API with its table as the API's description has it. Needs Django's settings."""
+    import os
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_site.settings")
+    import django
+
+    django.setup()
+    from placement.api.service import schema
+
+    parts = []
+    for tag in schema()["tags"]:
+        lines = [
+            f"| `{method.upper()} {path.removeprefix('/api/v1/')}` | {one['summary']} | {one['x-role']} |"
+            for path, methods in schema()["paths"].items()
+            for method, one in methods.items()
+            if one["tags"] == [tag["name"]]
+        ]
+        parts.append("\n".join([f"### {tag['name']}", "", "| operation | | for |", "|---|---|---|", *lines]))
+    return API.read_text().partition(TABLE_OF)[0] + TABLE_OF + "\n" + "\n\n".join(parts) + "\n"
+
+
 if __name__ == "__main__":
-    PAGE.write_text(knobs_page())
+    if sys.argv[1:] == ["api"]:
+        API.write_text(api_page())
+    else:
+        PAGE.write_text(knobs_page())

@@ -27,6 +27,9 @@ PAGES = {
     "people": "/people",
     "knobs": "/knobs",
     "audit": "/audit",
+    "tokens": "/tokens",
+    "api": "/api",
+    "api-found": "/api?q=jobs+hold",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -53,7 +53,7 @@ class Operation:
     method: str
     path: str
     summary: str
-    text: str
+    paragraphs: tuple[str, ...]
     role: str
     parameters: tuple[Field, ...]
     body: str
@@ -108,11 +108,11 @@ def _operation(path: str, method: str, one: Mapping[str, Any]) -> Operation:
         method=method.upper(),
         path=short,
         summary=one["summary"],
-        text=one.get("description", ""),
+        paragraphs=_paragraphs(one.get("description", "")),
         role=one["x-role"],
-        parameters=tuple(_field(p["name"], p["schema"], p["required"], p["in"]) for p in one["parameters"]),
+        parameters=tuple(_asked(_field(p["name"], p["schema"], p["required"], p["in"])) for p in one["parameters"]),
         body=body,
-        fields=_shape(body, schema()["components"]["schemas"][body]).fields if body else (),
+        fields=tuple(map(_asked, _shape(body, schema()["components"]["schemas"][body]).fields)) if body else (),
         replies=tuple(reply for reply in replies if reply.status < "400"),
         errors=tuple(reply for reply in replies if reply.status >= "400"),
         sample="" if sample is None else shlex.quote(json.dumps(sample, ensure_ascii=False)),
@@ -120,11 +120,22 @@ def _operation(path: str, method: str, one: Mapping[str, Any]) -> Operation:
     )
 
 
+def _paragraphs(text: str) -> tuple[str, ...]:
+    """Return a description's paragraphs; the role that ends it stands elsewhere."""
+    found = [" ".join(part.split()).replace("`", "") for part in text.split("\n\n")]
+    return tuple(part for part in found if part and not part.startswith(("For a ", "For an ")))
+
+
+def _asked(field: Field) -> Field:
+    """Return a field that is sent: null is as good as left out, and that is said once for all."""
+    return replace(field, kind=field.kind.replace(", null", "").removesuffix(" or null"))
+
+
 def _reply(status: str, reply: Mapping[str, Any]) -> Reply:
     if "$ref" in reply:
         reply = schema()["components"]["responses"][reply["$ref"].rpartition("/")[2]]
     content = next(iter(reply.get("content", {}).values()), {})
-    return Reply(status, reply["description"], _ref(content.get("schema", {})))
+    return Reply(status, reply["description"].replace("`", ""), _ref(content.get("schema", {})))
 
 
 def _shape(name: str, told: Mapping[str, Any]) -> Shape:
