@@ -71,7 +71,8 @@ def durations(runs: Sequence[Run], standings: Mapping[int, Standing]) -> dict[st
 def spread(runs: Sequence[Run], standings: Mapping[int, Standing], kind: str) -> dict[str, Any]:
     """Return how many counting runs used how much: bars of equal width between the least and the most."""
     peaks = sorted(p for run in runs if standings.get(run.id) is Standing.COUNTS and (p := run.row.peaks.get(kind)))
-    layout = {"hovermode": "closest", "yaxis": {"rangemode": "tozero", "tickformat": "d"}, "bargap": 0.05}
+    axis: dict[str, Any] = {"rangemode": "tozero", "tickformat": "d"}
+    layout = {"hovermode": "closest", "yaxis": axis, "bargap": 0.05}
     if not peaks:
         return traces.figure([], layout)
     low, high = peaks[0], peaks[-1]
@@ -81,6 +82,8 @@ def spread(runs: Sequence[Run], standings: Mapping[int, Standing], kind: str) ->
     for peak in peaks:
         amounts[min(bins - 1, (peak - low) // width)] += 1
     places = [_bin(low + width * n, low + width * (n + 1), bins) for n in range(bins)]
+    if max(amounts) <= 5:
+        axis["dtick"] = 1
     bars = traces.bars("runs that count", "run", places, amounts, unit="runs")
     bars["hovertemplate"] = "%{x}: %{y:d} runs<extra></extra>"
     return traces.figure([bars], {**layout, "xaxis": {"type": "category"}})
