@@ -61,8 +61,7 @@ def _type(page: Page, name: str) -> None:
     if name == "submit":
         page.wait_for_selector("#estimate .verdict", timeout=10_000)
         return
-    for summary in page.locator("#submit-form summary").all():
-        summary.click()
+    page.evaluate("document.querySelectorAll('#submit-form details').forEach((part) => { part.open = true; })")
     page.fill("#id_not_before", "2030-01-01 08:00")
     page.fill("#id_array", "30")
     page.fill("#id_array_limit", "3")
