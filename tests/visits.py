@@ -24,6 +24,7 @@ PAGES = {
     "forecasts": "/forecasts/",
     "workloads": "/workloads",
     "workload-define": "/workloads/define",
+    "reasons": "/reasons",
     "people": "/people",
     "knobs": "/knobs",
     "audit": "/audit",

@@ -115,6 +115,7 @@ class Edited:
 
     estimate: Estimate | None = field(default=None, repr=False)
     workers: int | None = None
+    limit: float | None = None  # wall-clock seconds
     declared: Mapping[str, int] = field(default_factory=dict)
     beside: bool = False  # no longer alone on its device or machine
     anywhere: bool = False  # no longer on one named node or device
@@ -134,6 +135,7 @@ class Edited:
             waiting,
             request=request,
             workers=self.workers or waiting.workers,
+            limit=waiting.limit if self.limit is None else self.limit,
             estimate=self.estimate or waiting.estimate,
         )
 

@@ -27,6 +27,8 @@ Declaring = Callable[[str, int], Estimate]
 
 MOST_WORKERS = 64  # as a preview looks for
 PLACES = 3  # ends are told of so many places
+_MINUTE = 60.0  # seconds; limits are told in whole ones
+_SPARE = 30.0  # seconds that a limit is shorter than the time that is left: a click comes later than what it answers
 _STEP = 64 * MIB  # a smaller declaration is looked for in such steps
 
 
@@ -183,10 +185,26 @@ def _by_edit(
     named = waiting.request.node is not None or waiting.request.device is not None
     if named and (found := tried(Edited(anywhere=True))):
         yield found
+    if (limit := _short_enough(cycle, waiting)) and (found := tried(Edited(limit=limit))):
+        yield found
     if declaring is not None:
         for kind in ("vram", "ram"):
             if found := _declared(waiting, kind, declaring, tried):
                 yield found
+
+
+def _short_enough(cycle: Cycle, waiting: Waiting) -> float | None:
+    """Return a time limit, in whole minutes, with which it would be over before an older job's plan; None for none.
+
+    Where runs like it are known to take longer, it would only be cut off.
+    """
+    if cycle.bar is None:
+        return None
+    left = cycle.bar.at - cycle.snapshot.at - _SPARE
+    limit = left // _MINUTE * _MINUTE
+    if limit < _MINUTE or (waiting.limit is not None and waiting.limit <= limit):
+        return None
+    return None if waiting.learned is not None and waiting.learned > limit else limit
 
 
 def _declared(

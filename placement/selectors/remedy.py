@@ -20,6 +20,7 @@ from placement.domain.remedies import Remedy, remedies
 from placement.domain.snapshot import Snapshot
 from placement.domain.streaks import HOLDER
 from placement.models import Job
+from placement.selectors import wording
 from placement.selectors.expected import Expected
 from placement.selectors.kept import Kept
 
@@ -69,9 +70,9 @@ def _asked(job: Job) -> Hashable:
 
 
 def _found(job: Job, no_account: Callable[[Any], str], anyhow: float) -> tuple[Remedy, ...]:
-    snapshot = _worlds.get(clock.epoch(), lambda: snapshots.take(no_account=no_account), anyhow=anyhow / 2)
-    if len(snapshot.waiting) > _QUEUE:
+    if conditions.in_sight()[: _QUEUE + 1].count() > _QUEUE:
         return ()
+    snapshot = _worlds.get(clock.epoch(), lambda: snapshots.take(no_account=no_account), anyhow=anyhow / 2)
     version, (_, instrument) = rows.version(), snapshots.knobs_now()
     snapshot = _with(snapshot, job, no_account(job.user), version, instrument)
 
@@ -115,7 +116,8 @@ def _way(found: Remedy, job: Job, foretold: Expected | None, now: datetime) -> W
     kind = "edit" if edit else "ends" if at or found.ends else "hand"
     rest = ""
     if edit is not None:
-        rest = f"needs {gib(found.need)}, fits {found.place}{' now' if len(found.steps) == 1 else ' then'}"
+        needs = "" if edit.limit is not None else f"needs {gib(found.need)}, "
+        rest = f"{needs}fits {found.place}{' now' if len(found.steps) == 1 else ' then'}"
     elif found.gives:
         rest = f"frees {gib(found.gives)} on {found.place}"
     button, fields, hint = _button(edit, job) if edit and len(found.steps) == 1 else ("", (), "")
@@ -167,6 +169,8 @@ def _met(step: Met) -> str:
 def _edited(step: Edited, job: Job) -> str:
     if step.workers is not None:
         return f"with {_workers(step.workers)} instead of {job.workers}"
+    if step.limit is not None:
+        return f"with a time limit of {wording.span(step.limit)}"
     if step.beside:
         return "beside others, no longer alone"
     if step.anywhere:
@@ -181,6 +185,10 @@ def _button(step: Edited, job: Job) -> tuple[str, tuple[tuple[str, str], ...], s
     if step.workers is not None:
         hint = "The run reads its workers from TIDEGATE_WORKERS."
         return f"Run with {_workers(step.workers)}", (("workers", str(step.workers)),), hint
+    if step.limit is not None:
+        limit = wording.span(step.limit)
+        hint = "It would be over before what is planned there, and is stopped where it takes longer."
+        return f"Limit to {limit}", (("time_limit_s", str(int(step.limit))),), hint
     if step.beside:
         return "Run beside others", (("beside", "1"),), ""
     if step.anywhere:

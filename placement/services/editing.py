@@ -11,6 +11,7 @@ from calibration.domain.resources import gib
 from placement.domain.errors import Refused
 from placement.domain.jobs import State
 from placement.domain.requests import Exclusive
+from placement.domain.text import seconds
 from placement.models import Job
 from placement.services import audit, cycle_row, jobs
 
@@ -22,6 +23,7 @@ class Wanted:
     workers: int | None = None
     declared_ram: int | None = None
     declared_vram: int | None = None
+    time_limit_s: float | None = None
     beside: bool = False  # no longer alone on its device or machine
     anywhere: bool = False  # no longer on one named node or device
 
@@ -64,6 +66,11 @@ def _fields(job: Job, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
             raise Refused(f"#{job.pk} declared {gib(old)} of {what}; it can declare less, not {gib(amount)}.")
         fields[name] = amount
         said.append(f"{gib(amount)} of {what} instead of {gib(old)}")
+    if (limit := wanted.time_limit_s) is not None and limit != job.time_limit_s:
+        if limit < 1 or (job.time_limit_s is not None and limit > job.time_limit_s):
+            raise Refused(f"#{job.pk} can get a time limit of 1 s or more, but not a longer one than it has.")
+        fields["time_limit_s"] = float(limit)
+        said.append(f"at most {seconds(limit)}")
     if wanted.beside and job.exclusive != Exclusive.NO:
         fields["exclusive"] = Exclusive.NO.value
         said.append("a place beside others")

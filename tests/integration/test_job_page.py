@@ -115,6 +115,7 @@ def test_a_click_asks_for_less_and_the_audit_keeps_it(client, ada):
     [
         ({"workers": "9"}, "it can have fewer, at least 1, not 9"),
         ({"workers": "0"}, "at least 1, not 0"),
+        ({"time_limit_s": "0"}, "can get a time limit of 1 s or more"),
         ({"workers": "many"}, "'many' is no figure"),
         ({"declared_vram": str(17 * GIB)}, "it can declare less, not 17.0 GiB"),
         ({}, "Nothing of #"),
@@ -177,7 +178,7 @@ def test_every_code_is_explained_on_a_page(client, ada):
     told = text_of(client.get("/reasons"))
     assert "no_room" in told
     assert "need ≤ free − kept − growth?" in told
-    assert "Ends when: memory is freed, or a run settles." in told
+    assert "What ends the wait: memory is freed, or a run settles." in told
 
 
 def test_the_line_has_each_reason_once_while_it_stood_and_then_the_run(client, ada):

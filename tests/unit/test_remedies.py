@@ -86,6 +86,16 @@ def test_beside_others_and_on_any_device():
     assert [(one.edit.anywhere, one.device) for one in named if one.edit] == [(True, "GPU-1")]
 
 
+def test_a_time_limit_with_which_it_is_over_before_an_older_plan():
+    older, short = a_waiting(8, 23 * GIB), a_waiting(9, 2 * GIB, device="GPU-0")
+
+    def limits(mine):
+        return [one.edit.limit for one in told(crowded(older, mine)) if one.edit and one.edit.limit]
+
+    assert limits(short) == [3540.0]  # #8 is planned there in an hour, when both have ended
+    assert limits(replace(short, learned=9000.0)) == []  # it would only be cut off
+
+
 def test_what_stands_against_the_job_itself_comes_first_and_then_who_has_to_end():
     tie = Tie(41, After.OK, State.RUNNING)
     waiting = a_waiting(9, 12 * GIB, hold=HOLD, conditions=Conditions(after=(tie,), not_before=WALL + 90))
