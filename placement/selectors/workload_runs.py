@@ -94,8 +94,8 @@ def guesses(of: Sequence[Run], kind: str) -> list[Guess]:
 
 
 def line(run: Run, standing: Standing | None, kinds: Sequence[str]) -> RunRow:
-    """Return a run as its line; of runs beyond those that are looked at the standing is "older"."""
-    stands = standing or Standing.OLDER
+    """Return a run as its line; of runs beyond those that are looked at the mark is told, else they are "older"."""
+    stands = standing or _marked(run)
     peaks = tuple((SHORT[k], *_amount(whole(run.row.peaks.get(k)))) for k in kinds)
     charged = tuple((gib(n), SHORT[k]) for k in kinds if (n := whole(run.row.charge.get(k))) is not None)
     return RunRow(
@@ -116,6 +116,12 @@ def line(run: Run, standing: Standing | None, kinds: Sequence[str]) -> RunRow:
         marked_by=run.marked_by,
         marked_at=run.marked_at,
     )
+
+
+def _marked(run: Run) -> Standing:
+    if run.forgotten:
+        return Standing.FORGOTTEN
+    return Standing.ATYPICAL if run.row.atypical else Standing.OLDER
 
 
 def _amount(amount: int | None) -> tuple[str, str]:

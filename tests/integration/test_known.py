@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from django.apps import apps
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
@@ -46,13 +47,17 @@ def test_each_key_counts_its_runs_and_failures() -> None:
     assert set(Known.objects.values_list("subject", flat=True)) == {keys.named("train")}
 
 
-def test_a_pin_of_one_script_leaves_the_others_of_its_program_alone() -> None:
+def test_a_pin_of_one_script_leaves_the_others_of_its_program_alone(capsys: pytest.CaptureFixture[str]) -> None:
     a_user("ada")
     one, other = (replace(NAMED, workload="ada: python", script=f"/tmp/{name}.py") for name in "ab")
     instrument.pin("ada: python", "ram", 3 * GIB, "ada")
     instrument.pin("ada: python", "ram", 5 * GIB, "ada", keys.subject(one.workload, one.script, one.params))
     assert rows.pinned(one) == {"ram": 5 * GIB}
     assert rows.pinned(other) == {"ram": 3 * GIB}
+    call_command("pin")
+    said = capsys.readouterr().out
+    assert "ada: python: ram 3,221,225,472 bytes" in said
+    assert "ada: python, of one script alone: ram 5,368,709,120 bytes" in said
     instrument.pin("ada: python", "ram", None, "ada", keys.subject(one.workload, one.script, one.params))
     assert rows.pinned(one) == {"ram": 3 * GIB}
 

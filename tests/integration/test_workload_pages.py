@@ -179,7 +179,9 @@ def test_who_only_submits_sees_no_actions_and_may_do_none(client: Client, ada: U
     assert not Sediment.objects.filter(forgotten=True).exists()
 
 
-def test_sets_of_parameters_are_chosen_and_runs_turned_over(page: Client, ada: User) -> None:
+def test_sets_of_parameters_are_chosen_and_runs_turned_over(
+    page: Client, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(30):
         a_run(ada, ago=number)
     a_run(ada, replace(NAMED, params='{"lr": "1"}'), ram=7, ago=50)
@@ -188,6 +190,10 @@ def test_sets_of_parameters_are_chosen_and_runs_turned_over(page: Client, ada: U
     assert shown.count('class="acts"') == 25
     older = shown.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&").split("#")[0]
     assert text(page, HERE + older).count('class="acts"') == 5
+    last = Sediment.objects.order_by("at").filter(params=NAMED.params).first()
+    page.post(f"{HERE}/mark", {"run": last.pk, "what": "forget"})
+    monkeypatch.setattr(workload_runs, "PLOTTED", 10)  # beyond them a mark is told all the same
+    assert "forgotten, said ada" in text(page, HERE + older)
     other = Known.objects.get(params='{"lr": "1"}').params_digest
     assert charged(page, f"{HERE}?key={other}") == "measured 7.0 GiB RAM"
     assert page.get(f"{HERE}?key=nothing").status_code == 404

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from calibration.domain import keys
 from calibration.models import Pin
 from placement.domain.errors import Refused
 from placement.services import taught
@@ -23,7 +24,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["workload"] is None:
             for row in Pin.objects.order_by("workload", "kind"):
-                self.stdout.write(f"{row.workload}: {row.kind} {row.bytes:,} bytes (set by {row.who})")
+                part = "" if not row.subject or row.subject == keys.named(row.workload) else ", of one script alone"
+                self.stdout.write(f"{row.workload}{part}: {row.kind} {row.bytes:,} bytes (set by {row.who})")
             return
         if options["size"] is None:
             raise CommandError("Give the kind of memory and a size too, or the word none.")
