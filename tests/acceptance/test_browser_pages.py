@@ -78,7 +78,7 @@ def test_the_form_answers_while_typing_and_preselects_the_device(page: Page) -> 
     expect(page.locator('[name="gpu"][value="one"]')).to_be_checked()
     page.locator('label:has([name="gpu"][value="none"])').click()
     page.type("#id_command", " --more")
-    expect(page.locator("#estimate .ladder")).to_have_count(1, timeout=SOON)
+    expect(page.locator("#estimate .charged")).to_have_count(1, timeout=SOON)
     expect(page.locator('[name="gpu"][value="none"]')).to_be_checked()  # a choice of the person's stays
     page.locator("#more summary").click()
     page.fill("#id_declared_ram", "24 parsecs")
