@@ -13,6 +13,7 @@ from ninja import NinjaAPI
 
 from placement.api import (
     arrays,
+    attribution,
     describing,
     devices,
     forecasts,
@@ -22,6 +23,7 @@ from placement.api import (
     jobs,
     learned,
     nodes,
+    notices,
     people,
     queue,
     record,
@@ -44,7 +46,9 @@ NOUNS = (
     learned.noun,
     devices.noun,
     nodes.noun,
+    attribution.noun,
     forecasts.noun,
+    notices.noun,
     people.noun,
     record.noun,
     tokens.noun,

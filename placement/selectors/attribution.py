@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from calibration import clock
 from calibration.domain.lineage import SERVICE
@@ -107,6 +108,44 @@ def page(viewer: int, *, sees_commands: bool) -> tuple[Machine, ...]:
         pool = _Pool(readings.get(key), inside.get(key), tank, names, sees_commands)
         found.setdefault(tank.node, []).append(pool.filled())
     return tuple(Machine(name, tuple(pools)) for name, pools in found.items())
+
+
+def as_json(viewer: int, *, sees_commands: bool) -> list[dict[str, Any]]:
+    """Return the same for the API: bytes, null where unknown."""
+    readings = list(PoolNow.objects.order_by("node", "pool"))
+    inside = {(row.node, row.pool): row for row in PoolProcesses.objects.all()}
+    names = _names(readings, viewer)
+    return [_pool_json(now, inside.get((now.node, now.pool)), names, sees_commands) for now in readings]
+
+
+def _pool_json(
+    now: PoolNow, inside: PoolProcesses | None, names: Mapping[str, _Named], sees_commands: bool
+) -> dict[str, Any]:
+    amounts: dict[str, int | None] = {owner: whole(amount) for owner, amount in mapping(now.owners).items()}
+    amounts[""] = now.external
+    rows = [row for row in listing(inside and inside.rows) if len(row) == 6]
+    more = {str(one[0]): (whole(one[1]) or 0, whole(one[2]) or 0) for one in listing(inside and inside.more)}
+
+    def process(row: list[Any]) -> dict[str, Any]:
+        pid, owner, rule, user, name, amount = row
+        seen = sees_commands or owner == SERVICE or (owner in names and names[owner].mine)
+        why = RUNNER if owner == SERVICE else RULES.get(str(rule), str(rule))
+        return {
+            "pid": whole(pid) or 0, "user": str(user), "name": str(name) if seen else None, "rule": str(rule),
+            "why": why, "bytes": whole(amount),
+        }  # fmt: skip
+
+    return {
+        "node": now.node, "pool": now.pool, "total": now.total, "used": now.used,
+        "unexplained": now.unexplained, "reserved": now.reserved,
+        "owners": [
+            {
+                "owner": owner, "bytes": amount, "processes": [process(row) for row in rows if str(row[1]) == owner],
+                "more": more.get(owner, (0, 0))[0], "more_bytes": more.get(owner, (0, 0))[1],
+            }
+            for owner, amount in amounts.items()
+        ],
+    }  # fmt: skip
 
 
 def _names(readings: Iterable[PoolNow], viewer: int) -> dict[str, _Named]:

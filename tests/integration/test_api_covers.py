@@ -46,6 +46,12 @@ SAME = {
     "people-let-in": ("people_edit",),
     "people-quota": ("people_quota",),
     "people-link": ("people_link",),
+    "notices-saw": ("notices_seen",),
+    "notice-choose": ("notices_choose",),
+    "hook-add": ("notices_add",),
+    "hook-edit": ("notices_edit",),
+    "hook-remove": ("notices_remove",),
+    "hook-test": ("notices_test",),
     "knob-turn": ("record_turn", "record_reset"),
 }
 # Pages that take a POST and are no part of the API, each with why.
