@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.domain import sweeps
 from placement.domain.submission import Submission, problems
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda n: n != "index")
-TEXTS = st.text(st.characters(blacklist_categories=("C", "Z"), blacklist_characters="\"'"), min_size=1, max_size=20)
+TEXTS = st.text("ab.,;:=/{}$()#-_*é0123456789e", min_size=1, max_size=20)
 AXES = st.dictionaries(NAMES, st.lists(TEXTS, min_size=1, max_size=4, unique=True).map(tuple), min_size=1, max_size=3)
 
 
@@ -56,11 +56,13 @@ def test_a_line_that_cannot_be_read_is_refused_with_a_sentence(text: str, said: 
         sweeps.parse(text)
 
 
+@settings(max_examples=100, deadline=None)
 @given(AXES)
 def test_axes_come_back_from_their_text(axes: dict[str, tuple[str, ...]]) -> None:
     assert sweeps.parse(sweeps.as_text(axes)) == axes
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=80))
 def test_no_text_raises_anything_but_a_sentence(text: str) -> None:
     try:
@@ -71,6 +73,7 @@ def test_no_text_raises_anything_but_a_sentence(text: str) -> None:
     assert all(values for values in found.values())
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.integers(-500, 500), st.integers(-500, 500), st.integers(1, 50))
 def test_a_range_holds_its_first_value_and_never_passes_its_last(first: int, last: int, step: int) -> None:
     sign = 1 if last >= first else -1
@@ -78,6 +81,7 @@ def test_a_range_holds_its_first_value_and_never_passes_its_last(first: int, las
     assert found == list(range(first, last + sign, sign * step))
 
 
+@settings(max_examples=100, deadline=None)
 @given(AXES)
 def test_each_combination_is_there_once_and_fills_its_command(axes: dict[str, tuple[str, ...]]) -> None:
     command = "run " + " ".join(f"--{name} {{{name}}}" for name in axes)
