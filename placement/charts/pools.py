@@ -12,6 +12,9 @@ from placement.charts import traces
 from placement.selectors.tanks import tone
 
 EXTERNAL = "external"
+OTHERS = "others"
+MOST = 14
+"""Owners that a chart names; a month has hundreds, and who held least and left first is summed."""
 
 
 def external(series: Series) -> list[int | None]:
@@ -37,17 +40,24 @@ def figure(
     *,
     shown: tuple[int, int] | None = None,
     whole: bool = True,
+    most: int = MOST,
 ) -> dict[str, Any]:
     """Return everything a chart draws, bytes as GiB; ``names`` maps owner to what to call it.
 
     ``shown`` is the stretch of time that the chart spans, in unix seconds. The lines of what is booked and kept are
-    left out of a small chart (``whole`` False).
+    left out of a small chart (``whole`` False). ``most`` is how many owners are told apart.
     """
     x = traces.millis(series.at)
+    named, summed = _told_apart(series, most)
     stack = [
-        traces.area(names.get(owner, owner), _tone(owner), x, traces.gib(amounts), key=owner, **_link(owner))
-        for owner, amounts in series.owners.items()
+        traces.area(
+            names.get(owner, owner), _tone(owner), x, traces.gib(series.owners[owner]), key=owner, **_link(owner)
+        )
+        for owner in named
     ]
+    if summed:
+        rest = [sum(amounts) for amounts in zip(*(series.owners[owner] for owner in summed), strict=True)]
+        stack.insert(0, traces.area(f"{len(summed)} others", "faint", x, traces.gib(rest), key=OTHERS, of=summed))
     stack.append(traces.area("not ours", "ext", x, traces.gib(external(series)), key=EXTERNAL, alpha=0.6))
     lines = [traces.line("capacity", "ink", x, traces.gib(series.total), key="total")]
     if whole:
@@ -63,6 +73,20 @@ def figure(
         "yaxis": traces.amounts(**({"range": [0, reach / GIB * 1.04]} if reach else {})),
     }
     return traces.figure([*stack, *lines], layout, step=series.step, last=series.at[-1] if series.at else None)
+
+
+def _told_apart(series: Series, most: int) -> tuple[list[str], list[str]]:
+    """Return which owners have an area of their own, and which are summed: who is there last, then who held most."""
+
+    def rank(owner: str) -> tuple[int, int, str]:
+        held = series.owners[owner]
+        return -max((i for i, amount in enumerate(held) if amount), default=-1), -max(held, default=0), owner
+
+    ranked = sorted(series.owners, key=rank)
+    if len(ranked) <= most + 1:
+        return list(series.owners), []
+    named = set(ranked[:most])
+    return [o for o in series.owners if o in named], [o for o in series.owners if o not in named]
 
 
 def _tone(owner: str) -> str:

@@ -57,6 +57,7 @@ def series(request: HttpRequest, node: str, pool: str) -> HttpResponse:
         devices.declared(node, pool),
         shown=(now - span.seconds, now),
         whole="small" not in request.GET,
+        most=pools.MOST if since is None else len(found.owners),  # whoever asked knows who is summed
     )
     return JsonResponse({**answer, "says": STEPS.get(found.step, f"each {found.step} s")})
 

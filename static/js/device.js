@@ -8,7 +8,15 @@
   const range = chart.dataset.range;
   let known = null, last = null, busy = false, paused = false, over = false;
 
-  const keys = (figure) => figure.data.map((trace) => trace.meta.key).join();
+  // New points in the traces that are drawn: whoever left has nothing, the many small ones are summed. Null: somebody came.
+  function aligned(figure) {
+    const fresh = new Map(figure.data.map((trace) => [trace.meta.key, trace.y]));
+    const { x } = figure.data[0], summed = new Set(known.data.flatMap((trace) => trace.meta.of || []));
+    const drawn = new Set(known.data.map((trace) => trace.meta.key));
+    if ([...fresh.keys()].some((key) => !drawn.has(key) && !summed.has(key))) return null;
+    const sum = (keys) => x.map((_, i) => keys.reduce((all, key) => all + (fresh.get(key)?.[i] || 0), 0));
+    return { x, ys: known.data.map((trace) => fresh.get(trace.meta.key) || sum(trace.meta.of || [])) };
+  }
   const span = () => { const end = Date.now(); return [end - LENGTH[range] * 1000, end]; };
 
   function failed({ trouble, over: ended }) {
@@ -33,22 +41,21 @@
 
   async function more() {
     if (!known || last === null || Date.now() / 1000 - last > AWAY + known.step) return whole();
-    if (Date.now() / 1000 - last < known.step) return null;
+    if (Date.now() / 1000 - last < (known.step > 1 ? 2 * known.step : 1)) return null; // a step is told when it is over
     const answer = await ask(chart.dataset.series, { range, since: last });
     if (!answer.figure) return failed(answer);
     const { figure } = answer;
     if (figure.last === null) return Plotly.relayout(chart, { "xaxis.range": span() });
-    if (keys(figure) !== keys(known) || figure.step !== known.step) return whole(); // somebody came or went
+    const added = figure.step === known.step ? aligned(figure) : null;
+    if (!added) return whole();
     last = figure.last;
     const most = Math.ceil(LENGTH[range] / known.step) + 10;
-    figure.data.forEach((trace, i) => {
-      const kept = known.data[i];
-      kept.x = [...kept.x, ...trace.x].slice(-most); // what the table and another theme are made of
-      kept.y = [...kept.y, ...trace.y].slice(-most);
+    known.data.forEach((trace, i) => { // what the table and another theme are made of
+      trace.x = [...trace.x, ...added.x].slice(-most);
+      trace.y = [...trace.y, ...added.ys[i]].slice(-most);
     });
     known.layout.xaxis.range = span();
-    const added = { x: figure.data.map((t) => t.x), y: figure.data.map((t) => t.y) };
-    await Plotly.extendTraces(chart, added, figure.data.map((_, i) => i), most);
+    await Plotly.extendTraces(chart, { x: known.data.map(() => added.x), y: added.ys }, known.data.map((_, i) => i), most);
     return Plotly.relayout(chart, { "xaxis.range": span() });
   }
 

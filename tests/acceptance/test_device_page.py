@@ -98,6 +98,21 @@ def test_the_chart_grows_where_it_stands_and_rests_when_paused(page: Page, job: 
         page.get_by_role("button", name="Go on").click()
 
 
+def test_whoever_left_stays_drawn_and_the_range_is_asked_for_once(page: Page, person: Person, job: int) -> None:
+    gone = person.submit(f"python3 -c '{TORCH.replace('300', '4')}'", name="gone", declared_ram="200 MiB")
+    person.wait_for(gone, "finished")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/series" in request.url else None)
+    page.goto("/devices/testnode/ram")
+    key = page.locator(".figure-key")
+    expect(key).to_contain_text(f"#{gone} gone", timeout=SOON)
+    for _ in range(3):
+        with page.expect_response(re.compile("since="), timeout=SOON):
+            pass
+    assert sum("since=" not in url for url in asked) == 1
+    expect(key).to_contain_text(f"#{gone} gone")
+
+
 def test_owners_are_links_and_their_names_are_text(page: Page, job: int) -> None:
     to_device(page)
     held = page.locator("#pool .inmates")

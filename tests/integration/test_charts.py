@@ -58,6 +58,21 @@ def test_what_was_booked_and_what_may_be_given_are_lines_and_older_points_gaps()
     assert [trace["meta"]["key"] for trace in small["data"]] == ["job:7", "external", "total"]
 
 
+def test_a_crowd_is_summed_but_for_who_is_there_now_and_who_held_most():
+    held = {f"job:{n}": n * GIB // 100 for n in range(1, 60)}
+    points(1, 1, now=NOW - 1, owners=held)
+    points(1, 1, owners={"job:1": GIB // 100})
+    series = selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW)
+    figure = pools.figure(series, {}, None)
+    check(figure)
+    rest, *named = [trace for trace in figure["data"] if trace.get("stackgroup")]
+    assert rest["name"] == "45 others"
+    assert len(rest["meta"]["of"]) == 45
+    assert {trace["meta"]["key"] for trace in named} == {"job:1", *(f"job:{n}" for n in range(47, 60)), "external"}
+    stacked = [sum(trace["y"][0] for trace in (rest, *named))]
+    assert stacked == [pytest.approx(sum(held.values()) / GIB, abs=0.01)]
+
+
 def test_an_unknown_use_is_a_gap_and_never_zero():
     points(1, 2, used=None)
     series = selectors.series("atlas", "gpu", selectors.SPANS["10m"], NOW)
