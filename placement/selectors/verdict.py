@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from calibration.domain.resources import gib
-from placement.selectors import sums, wording
+from placement.domain import text
+from placement.selectors import sums
 from placement.selectors.sums import Piece
 from placement.selectors.wording import listing, mapping, whole
 
@@ -147,13 +148,14 @@ def _objections(checks: tuple[CheckRow, ...]) -> tuple[CheckRow, ...]:
 def check(raw: Mapping[str, Any]) -> CheckRow:
     """Return one stored check as a row; its bar is drawn where its figures make one."""
     figures = mapping(raw.get("figures"))
+    sentence = str(raw.get("sentence") or "")
     bar, need_at = sums.bar(figures)
     short = whole(raw.get("shortfall")) or 0
     return CheckRow(
         code=str(raw.get("code") or ""),
         ok=bool(raw.get("ok")),
-        sentence=str(raw.get("sentence") or ""),
-        figures=tuple(Figure(_label(name), *_figure(name, value)) for name, value in figures.items()),
+        sentence=sentence,
+        figures=_besides(figures, sentence),
         shortfall=f"{gib(short)} short" if short else "",
         total=sums.total(figures),
         bar=bar,
@@ -188,6 +190,13 @@ def _shortfall(candidates: Iterable[Any]) -> tuple[str, float | None]:
     return "", None
 
 
+def _besides(figures: Mapping[str, Any], sentence: str) -> tuple[Figure, ...]:
+    """Return the figures that the sentence does not tell; a second of the gate's own clock says nothing to people."""
+    shown = (Figure(_label(name), *_figure(name, value)) for name, value in figures.items() if name != "at")
+    words = f" {sentence.rstrip('.')} ".replace(",", " ").replace(";", " ")
+    return tuple(figure for figure in shown if f" {figure.text} " not in words)
+
+
 def _label(name: str) -> str:
     """Return "growth of #38" for growth_38, else the name with spaces and without a unit of time."""
     name = name.removesuffix("_s")
@@ -208,14 +217,16 @@ def _moment(value: Any) -> tuple[str, str]:
 
 def _figure(name: str, value: Any) -> tuple[str, str]:
     """Return a figure as people read it and exactly; names that end in a unit of time are seconds."""
+    if name == "for" and value is not None:
+        return f"#{value}", ""
     if name in ("since", "until", "not_before"):
         return _moment(value)
     if value is None:
         return "unknown", ""
     if isinstance(value, bool | str):
         return str(value), ""
-    if name.endswith(("_s", "age", "seconds")):
-        return wording.span(float(value)) or "0 s", f"{value} s"
+    if name.endswith(("_s", "age", "seconds")) or name in ("in", "lasts"):
+        return text.seconds(float(value)), f"{value} s"  # as the sentence beside it says it
     if isinstance(value, float):
         return (f"{value * 100:.1f} %", "") if 0 <= value <= 1 else (f"{value:g}", "")
     if abs(value) < 2**16:

@@ -174,6 +174,17 @@ def test_objections_stand_open_and_what_passed_is_folded(client, ada):
     assert body.count('<rect class="mark"') == 2  # what it needs, on each bar
 
 
+def test_a_figure_that_the_sentence_tells_is_not_told_twice(client, ada):
+    a_machine()
+    sentence = "gpu0 is set aside for #12 in 2 min; this run may last longer."
+    figures = {"for": 12, "at": 14977.6, "in": 116.7, "lasts": None}
+    asked = {"code": "set_aside", "ok": False, "sentence": sentence, "figures": figures, "pool": "", "shortfall": 0}
+    place = {"node": "atlas", "device": UUIDS[0], "label": "gpu0", "checks": [asked], "room": {}, "need": {}}
+    job = a_job(ada, decision={**a_decision(), "code": "set_aside", "candidates": [place]}, code="set_aside")
+    (row,) = client.get(f"/jobs/{job.pk}").context["page"].verdict.places[0].objections
+    assert [(figure.name, figure.text) for figure in row.figures] == [("lasts", "unknown")]
+
+
 def test_every_code_is_explained_on_a_page(client, ada):
     told = text_of(client.get("/reasons"))
     assert "no_room" in told
