@@ -68,7 +68,7 @@ def _calls(node: Here, middle: int) -> dict[str, Callable[[], Any]]:
         "/", "/jobs/", f"/jobs/?before={middle}", f"/jobs/?after={middle}", "/jobs/?outcome=failed",
         "/jobs/?whose=mine&outcome=failed", "/jobs/?whose=mine", "/jobs/?outcome=queued", "/jobs/?q=run-1",
         f"/jobs/{middle}", "/audit", "/devices", "/submit", "/api/v1/queue", f"/api/v1/jobs/{middle}",
-        "/devices/testnode/ram/series?span=10m", "/admin/placement/job/",
+        "/devices/testnode/ram/series?span=10m", "/devices/testnode/ram", "/attribution", "/admin/placement/job/",
     ]  # fmt: skip
 
     def page(path: str) -> Callable[[], Any]:
