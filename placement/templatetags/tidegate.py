@@ -90,7 +90,10 @@ def nav(context: Context, name: str, word: str, key: str = "") -> str:
     except NoReverseMatch:
         return ""
     match = getattr(context.get("request"), "resolver_match", None)
-    here = mark_safe(' aria-current="page"') if match is not None and match.url_name == name else ""
+    at, one = getattr(match, "url_name", None), name.removesuffix("s")
+    here = mark_safe(' aria-current="page"') if at == name else ""
+    if at in (one, f"{one}-page") and not here:  # the page of one of them
+        here = mark_safe(' aria-current="true"')
     keys = format_html(' data-key="g {}"', key) if key else ""
     return format_html('<a href="{}"{}{}>{}</a>', where, here, keys, word)
 

@@ -90,6 +90,12 @@ def test_a_form_that_is_wrong_comes_back_on_the_page_with_what_was_typed(card, c
     assert "Use over time" in answer.content.decode()
 
 
+def test_the_page_of_one_device_is_below_devices(card, viewer):
+    page = viewer.get(address(card)).content.decode()
+    assert re.search(r'<a href="/devices" aria-current="true"', page)
+    assert re.search(r'<a href="/devices" aria-current="page"', viewer.get("/devices").content.decode())
+
+
 def test_unknown_pools_and_ranges_are_not_there(card, viewer):
     for path in ("/devices/none/ram", f"{address(card)}x", f"{address(card)}/series.csv?range=1y"):
         assert viewer.get(path).status_code == 404, path
