@@ -123,7 +123,7 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look) -> Tank
     if not device.measurable:
         left = max(0, device.declared - sum(h.held for h in inside))
         notes.append("no probe can read it: gated on declared capacity alone")
-    if device.simulated:
+    if device.simulated and "simulated" not in (device.model or device.backend):
         notes.append("simulated")
     left = min(left, max(0, device.declared - sum(h.held for h in inside))) if left is not None else None
     part = device.declared / total * 100 if total and device.declared < total else None
@@ -136,7 +136,7 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look) -> Tank
         model=device.model or device.backend,
         size=tanks.size_of(device.model or device.backend, total or device.declared),
         exact=f"{total or device.declared:,} bytes",
-        left=gib(left) if state == "" else "closed",
+        left=_left(left) if state == "" else "closed",
         left_title=f"{left:,} bytes" if left is not None else "unknown",
         layers=layers,
         owners=legend,
@@ -167,7 +167,7 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
         model=node.name,
         size=tanks.size_of(node.name, total),
         exact=f"{total:,} bytes" if total else "",
-        left=gib(left) if state == "" else "closed",
+        left=_left(left) if state == "" else "closed",
         left_title=f"{left:,} bytes" if left is not None else "unknown",
         layers=layers,
         owners=legend,
@@ -178,6 +178,10 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
         if total and node.ram_declared and node.ram_declared < total
         else None,
     )
+
+
+def _left(amount: int | None) -> str:
+    return "nothing" if amount == 0 else gib(amount)
 
 
 def _state(now: PoolNow | None, look: Look, *, measurable: bool) -> tuple[str, list[str]]:

@@ -153,7 +153,7 @@ def test_a_stranger_finds_within_two_clicks_why_a_job_waits(
     job = jobs["eval-vit"]
     with watched_tab(chromium, service.address, login_link(service, "vic")) as tab:
         row = tab.locator(f'[data-job="{job}"]')  # no click: the reason and what is missing
-        expect(row.locator(".reason")).to_contain_text(f"leased by #{holder} leaves 4.0 GiB", timeout=SOON)
+        expect(row.locator(".because")).to_contain_text(f"leased by #{holder} leaves 4.0 GiB", timeout=SOON)
         expect(row.locator(".gauge")).to_contain_text("16.0 GiB short")
         expect(tab.locator("input[name=job]")).to_have_count(0)
         row.get_by_role("link", name="eval-vit").click()  # one click: every check
