@@ -55,17 +55,19 @@
     if (line) location.hash = line.id;
   });
 
-  let above = null; // the line that stands first, and where, while earlier ones are put before it
+  let above = null, ours = false; // a box and its place while earlier lines are put before it; a swap within the log
   document.addEventListener("htmx:beforeSwap", (event) => {
     const edge = event.detail.target.closest?.("#log li.edge");
+    ours = Boolean(event.detail.target.closest?.("#log"));
     const box = edge?.closest(".output");
     above = box && edge.id.endsWith("-earlier") ? { box, height: box.scrollHeight, top: box.scrollTop } : null;
   });
 
-  document.addEventListener("htmx:afterSwap", (event) => {
+  // Not before: until then htmx lends new parts the classes of old ones that had their ids.
+  document.addEventListener("htmx:afterSettle", (event) => {
     const log = document.getElementById("log");
     const { target } = event.detail;
-    if (!log || !(target?.id === "log" || target?.closest?.("#log") || log.contains(event.detail.elt))) return;
+    if (!log || !ours) return;
     if (above) {
       above.box.scrollTop = above.top + above.box.scrollHeight - above.height;
       above = null;
@@ -78,7 +80,7 @@
       }
       if (following && box.dataset.tail) trim(box);
     }
-    if (target?.id === "log" || event.detail.elt?.id === "log") arrive();
+    if (target?.id === "log") arrive();
     else if (following) toEnd();
     show();
   });
