@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, JsonResponse
+from django.http.response import HttpResponseBase
 from ninja import Router
 
 from placement.api.doors import SAFE, Door
@@ -59,9 +60,9 @@ class Noun(Router):
             signature = inspect.signature(view, eval_str=True)
 
             @wraps(view)
-            def answering(request: HttpRequest, **values: Any) -> HttpResponse:
+            def answering(request: HttpRequest, **values: Any) -> HttpResponseBase:
                 told = view(request, **values)
-                return told if isinstance(told, HttpResponse) else JsonResponse(told, status=status)
+                return told if isinstance(told, HttpResponseBase) else JsonResponse(told, status=status)
 
             answering.__signature__ = signature  # type: ignore[attr-defined]
             del answering.__wrapped__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,12 +73,13 @@ def open_database(db: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def headers(open_database: None) -> dict[str, str]:
+def headers(open_database: None, tmp_path: Path) -> dict[str, str]:
     """A token of an admin, and something of everything to act on."""
     admin, ada = a_user("root", Role.ADMIN), a_user("ada")
     node = a_machine()
     own, others = a_job(admin), a_job(ada)
-    ended, running = a_finished(ada), a_running(ada)
+    ended, running = a_finished(ada), a_running(ada, run_dir=str(tmp_path))
+    (tmp_path / "stdout.log").write_text("epoch 1\nValueError: größer\n")
     array = JobArray.objects.create(name="fold", user=ada, size=2, limit=1)
     for index in range(2):
         a_job(ada, array=array, array_index=index)
