@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,7 @@ from placement.services import tokens, workloads
 from scheduler_site.wsgi import application
 from tests.integration.rows import a_finished, a_job, a_machine, a_running, a_user
 
-EXAMPLES = int(os.environ.get("TIDEGATE_TEST_EXAMPLES", "8"))  # each operation
-MORE = 60
+EXAMPLES, MORE = 6, 60  # of each operation
 CONFIG = {
     "phases": {"coverage": {"enabled": False}},
     "generation": {"max-examples": EXAMPLES},
@@ -101,6 +99,16 @@ def headers(open_database: None, tmp_path: Path) -> dict[str, str]:
 
 
 schema = load()
+
+
+more = load(generation={"max-examples": MORE})
+
+
+@pytest.mark.slow
+@more.parametrize()
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_answer_is_as_described_more_often(case: Any, headers: dict[str, str]) -> None:
+    case.call_and_validate(headers=headers, checks=CHECKS)
 
 
 @schema.parametrize()
