@@ -113,7 +113,6 @@ def _show(
         "people": [_as_typed(person, typed) for person in people.people(text)],
         "wrong": typed,
         "roles": [role.value for role in Role],
-        "notice": accounts.trust_notice(),
         "mapping": accounts.worker_is_root(),
         "usual": people.usual_quota(),
     }

@@ -32,7 +32,8 @@ class Command(BaseCommand):
                 self.stdout.write("Every knob is at its default; docs/knobs.md lists them.")
             return
         if options["value"] is None:
-            return self._show(options["name"])
+            self._show(options["name"])
+            return
         try:
             text = None if options["value"] == "default" else options["value"]
             self.stdout.write(tuning.turn(None, options["name"], text))
