@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import re_path
 
 from placement.api.refusals import nowhere
 from placement.api.service import service
 
 urlpatterns = [
     *service.addresses(),
-    path("api/", nowhere),
-    path("api/<path:rest>", nowhere),
+    re_path(r"^api/[\s\S]*\Z", nowhere),  # a line end in an address is no reason to answer with a page
 ]
