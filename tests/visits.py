@@ -29,6 +29,8 @@ PAGES = {
     "knobs": "/knobs",
     "audit": "/audit",
     "tokens": "/tokens",
+    "notices": "/notices",
+    "notice-settings": "/notices/settings",
     "api": "/api",
     "api-found": "/api?q=jobs+hold",
 }
@@ -64,6 +66,7 @@ def _jobs(queue: Mapping[str, Any]) -> dict[str, str]:
             found.setdefault(f"job-{job['code'].replace('_', '-')}", f"/jobs/{job['id']}")
     for job in queue["running"][:1]:
         found["job-running"] = f"/jobs/{job['id']}"
+        found["log"] = f"/jobs/{job['id']}/log"
     return found
 
 

@@ -117,7 +117,7 @@ def _settings(request: HttpRequest, error: str = "", name: str = "", status: int
         "busy": any(hook.busy for hook in hooks),
         "new": shown.new_hook(),
         "submits": access.at_least(request.user, Role.SUBMITTER),
-        "services": sorted({words for words in rules.SERVICES.values() if words}, key=str.lower),
+        "services": sorted({words for words in rules.SERVICES.values() if words and ":" not in words}, key=str.lower),
         "error": error,
         "name": name,
     }

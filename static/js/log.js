@@ -8,7 +8,7 @@
   try { wraps = localStorage.getItem("wrap") !== "off"; } catch { /* then the default */ }
 
   function toEnd() {
-    for (const box of boxes()) if (box.dataset.tail) box.scrollTop = box.scrollHeight;
+    for (const box of boxes()) if ("end" in box.dataset) box.scrollTop = box.scrollHeight;
   }
 
   function show() {
@@ -26,8 +26,8 @@
   // What a person scrolls decides; what a new line moves does not.
   document.addEventListener("scroll", (event) => {
     const box = event.target;
-    if (!(box instanceof Element) || !box.matches("#log .output[data-tail]")) return;
-    const now = boxes().every((one) => !one.dataset.tail || atEnd(one));
+    if (!(box instanceof Element) || !box.matches("#log .output[data-end]")) return;
+    const now = boxes().every((one) => !("end" in one.dataset) || atEnd(one));
     if (now !== following) { following = now; show(); }
   }, true);
 
@@ -78,12 +78,15 @@
         box.classList.remove("none");
         box.parentElement.querySelector(".empty")?.remove();
       }
-      if (following && box.dataset.tail) trim(box);
+      if (following && "end" in box.dataset) trim(box);
     }
+    show();
     if (target?.id === "log") arrive();
     else if (following) toEnd();
-    show();
   });
+
+  // The last answer may bring nothing: then nothing settles, and yet there is nothing more to follow.
+  document.addEventListener("htmx:afterRequest", () => setTimeout(show, 50));
 
   function trim(box) {
     const lines = box.querySelectorAll("li:not(.edge, .more)");
@@ -101,9 +104,10 @@
     const box = hit?.closest(".output");
     if (box) {
       box.scrollTop += hit.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 3;
-    } else if (document.querySelector("#log .output[data-tail]")) {
+    } else if (document.querySelector("#log .output[data-end]")) {
       following = true;
       toEnd();
+      show();
     }
   }
 

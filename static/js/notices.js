@@ -105,9 +105,10 @@
   }
   setInterval(look, Number(bell.dataset.every) * 1000);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) { stopped = false; look(); } });
-  document.addEventListener("notices-seen", look);
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.pathInfo?.requestPath?.endsWith("/notices/seen")) look();
+    if (!event.detail.pathInfo?.requestPath?.endsWith("/notices/seen")) return;
+    document.getElementById("bell-count").textContent = ""; // at once: what is asked for may be a moment old
+    document.getElementById("bell-words").textContent = "Notices";
   });
   look();
 })();
