@@ -66,6 +66,7 @@ def change(request: HttpRequest, job_id: Id, asked: ChangeBody) -> dict[str, Any
         workers=asked.workers,
         declared_ram=asked.declared_ram,
         declared_vram=asked.declared_vram,
+        time_limit_s=asked.time_limit_s,
         beside=asked.beside,
         anywhere=asked.anywhere,
     )

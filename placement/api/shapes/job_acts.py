@@ -92,5 +92,6 @@ class ChangeBody(Body):
     workers: int | None = Field(None, ge=1, le=MOST_WORKERS)
     declared_ram: Amount = None
     declared_vram: Amount = None
+    time_limit_s: float | None = Field(None, gt=0, description="Where it has none, any is less.")
     beside: bool = Field(False, description="No longer alone on its device or machine.")
     anywhere: bool = Field(False, description="No longer on one named node or device.")
