@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F
@@ -147,7 +148,7 @@ def points_of(
 
 def keep(row: Row, owner: str, user: str, at: datetime, device_peaks: list[int]) -> Sediment:
     """Store a closed window as sediment, once per owner, and raise the store's version."""
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):  # whoever calls it inside of theirs goes back as a whole
         kept, created = Sediment.objects.get_or_create(
             owner=owner,
             defaults={
@@ -184,9 +185,10 @@ def _count(row: Row, at: datetime) -> None:
     """Count a window that closed under its key."""
     key, failed = row.key, int(not row.completed and row.outcome != "cancelled")
     subject, digest = keys.subject(key.workload, key.script, key.params), params_digest(key.params)
-    fields = {"workload": key.workload, "script": key.script, "params": key.params, "last_at": at}
-    known, _ = Known.objects.get_or_create(subject=subject, params_digest=digest, defaults=fields)
-    Known.objects.filter(pk=known.pk).update(
+    fields: dict[str, Any] = {"workload": key.workload, "script": key.script, "params": key.params, "last_at": at}
+    # Two statements, whether it is new or not: an insert that gives way, and the count.
+    Known.objects.bulk_create([Known(subject=subject, params_digest=digest, **fields)], ignore_conflicts=True)
+    Known.objects.filter(subject=subject, params_digest=digest).update(
         runs=F("runs") + 1, failed=F("failed") + failed, last_at=Greatest(F("last_at"), at)
     )
 
