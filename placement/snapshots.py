@@ -50,8 +50,14 @@ def _knobs(values: str) -> tuple[Knobs, InstrumentKnobs]:
     They come as JSON text: a row can hold a list, which no cache takes, and 1 is not true.
     """
     ours, theirs = Knobs(), InstrumentKnobs.defaults()
-    good: dict[str, object] = {}
-    for name, value in json.loads(values).items():
+    given = json.loads(values)
+    # Two that bound one another hold together, whichever comes first.
+    good = {name: given[name] for name in ("ram_high", "ram_low") if name in given}
+    try:
+        ours = Knobs.with_overrides(good)
+    except KnobError:
+        good = {}
+    for name, value in given.items():
         try:
             if name in Knobs.__dataclass_fields__:
                 ours = Knobs.with_overrides({**good, name: value})

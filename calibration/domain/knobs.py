@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -11,20 +10,25 @@ from .errors import BadKnob
 from .resources import MIB
 
 Figure = TypeVar("Figure", int, float)
+# The most that a figure may be where it does not say: what no machine has, and no sum chokes on.
+MOST = {"share": 1.0, "times": 100.0, "MiB": float(2**30), "s": 31_536_000.0, "runs": 10_000.0, "samples": 10_000.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One line of the table that pages and documentation show."""
+    """One line of the table that pages and documentation show. ``low`` and ``high`` are inclusive."""
 
     name: str
     default: int | float
     unit: str
     help: str
+    low: float
+    high: float
 
 
-def _knob(default: Figure, unit: str, help: str) -> Figure:
-    field: Figure = dataclasses.field(default=default, metadata={"unit": unit, "help": help})
+def _knob(default: Figure, unit: str, help: str, low: float = 0, high: float | None = None) -> Figure:
+    bounds = {"low": low, "high": MOST[unit] if high is None else high}
+    field: Figure = dataclasses.field(default=default, metadata={"unit": unit, "help": help, **bounds})
     return field
 
 
@@ -33,15 +37,19 @@ class Knobs:
     """The figures in force. Sizes are MiB, times seconds, shares parts of one."""
 
     measured_margin_mib: int = _knob(64, "MiB", "Margin of a need that was measured with these parameters.")
-    fitted_margin: float = _knob(0.05, "share", "Margin of a need read off a line through several worker counts.")
-    scaled_margin: float = _knob(0.15, "share", "Margin of a need scaled from one worker count or an open run.")
-    edited_margin: float = _knob(0.15, "share", "Margin of a need known from before the sources changed.")
-    similar_margin: float = _knob(0.15, "share", "Margin of a need known from other arguments of the script.")
-    hint_margin: float = _knob(0.15, "share", "Margin of the author's preset.")
-    declared_margin: float = _knob(0.05, "share", "Margin of the submitter's guess.")
+    fitted_margin: float = _knob(
+        0.05, "share", "Margin of a need read off a line through several worker counts.", high=10
+    )
+    scaled_margin: float = _knob(
+        0.15, "share", "Margin of a need scaled from one worker count or an open run.", high=10
+    )
+    edited_margin: float = _knob(0.15, "share", "Margin of a need known from before the sources changed.", high=10)
+    similar_margin: float = _knob(0.15, "share", "Margin of a need known from other arguments of the script.", high=10)
+    hint_margin: float = _knob(0.15, "share", "Margin of the author's preset.", high=10)
+    declared_margin: float = _knob(0.05, "share", "Margin of the submitter's guess.", high=10)
 
     quantile: float = _knob(0.9, "share", "Share of completed runs that the measured need covers.")
-    window_rows: int = _knob(50, "runs", "How many of the newest runs count.")
+    window_rows: int = _knob(50, "runs", "How many of the newest runs count.", 1)
     few_rows: int = _knob(10, "runs", "With fewer completed runs than this the largest counts.")
     two_kinds_factor: float = _knob(1.5, "times", "A largest run this far above the quantile counts itself.")
     preallocated_share: float = _knob(0.75, "share", "Part of a preallocated level that the next run starts on.")
@@ -80,16 +88,17 @@ class Knobs:
         return cls()
 
     def replace(self, **figures: int | float) -> Knobs:
-        """Return these knobs with some figures changed. Raises BadKnob on a wrong name, type or sign."""
+        """Return these knobs with some figures changed. Raises BadKnob on a wrong name, type or size."""
         table = {knob.name: knob for knob in KNOBS}
         for name, figure in figures.items():
             if name not in table:
                 raise BadKnob(f"There is no knob {name!r}. Known are: {', '.join(sorted(table))}.")
             whole = isinstance(table[name].default, int)
             if isinstance(figure, bool) or not isinstance(figure, int if whole else int | float):
-                raise BadKnob(f"{name} is {figure!r}, but must be a {'whole ' if whole else ''}number.")
-            if figure < 0 or not math.isfinite(figure):
-                raise BadKnob(f"{name} is {figure}, but must be 0 or more ({table[name].unit}).")
+                raise BadKnob(f"{name} is {_clip(figure)}, but must be a {'whole ' if whole else ''}number.")
+            low, high = table[name].low, table[name].high
+            if not low <= figure <= high:  # a NaN is neither
+                raise BadKnob(f"{name} is {_clip(figure)}, but must be from {low:g} to {high:,g} ({table[name].unit}).")
         return dataclasses.replace(self, **figures)  # type: ignore[arg-type]  # each figure was checked above
 
     def bytes_of(self, name: str) -> int:
@@ -97,8 +106,16 @@ class Knobs:
         return int(getattr(self, name)) * MIB
 
 
+def _clip(figure: object) -> str:
+    """Return a figure for a sentence; Python writes no number of more than 4,300 digits."""
+    if isinstance(figure, int) and abs(figure) > 10**40:
+        return "a number of more than 40 digits"
+    shown = repr(figure)
+    return shown if len(shown) <= 43 else f"{shown[:42]}…"
+
+
 DEFAULTS = Knobs.defaults()
 KNOBS: tuple[Knob, ...] = tuple(
-    Knob(field.name, getattr(DEFAULTS, field.name), field.metadata["unit"], field.metadata["help"])
+    Knob(name=field.name, default=getattr(DEFAULTS, field.name), **field.metadata)
     for field in dataclasses.fields(Knobs)
 )

@@ -8,6 +8,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 MIB = 1 << 20
+# The most that a figure may be where it does not say: what no machine has, and no date or sum chokes on.
+MOST = {
+    "MiB": 2.0**30, "GiB": 2.0**20, "s": 31_536_000.0, "h": 876_000.0, "d": 36_500.0, "jobs": 1e6,
+    "processes": 4_194_304.0,
+}  # fmt: skip
 
 
 class KnobError(ValueError):
@@ -35,26 +40,31 @@ class Knob:
         """Return the value in the knob's own type. Raise ValueError with what it accepts."""
         if self.choices:
             if value not in self.choices:
-                raise ValueError(f"must be one of {', '.join(self.choices)}, not {value!r}")
+                raise ValueError(f"must be one of {', '.join(self.choices)}, not {_clip(value)}")
             return str(value)
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError(f"must be a number in {self.unit}, not {value!r}")
+            raise ValueError(f"must be a number in {self.unit}, not {_clip(value)}")
         try:
             number = float(value)
-        except ValueError:
-            raise ValueError(f"must be a number in {self.unit}, not {value!r}") from None
+        except (ValueError, OverflowError):
+            raise ValueError(f"must be a number in {self.unit}, not {_clip(value)}") from None
         whole = isinstance(self.default, int)
         if not math.isfinite(number):
-            raise ValueError(f"must be a number in {self.unit}, not {value!r}")
+            raise ValueError(f"must be a number in {self.unit}, not {_clip(value)}")
         if whole and not number.is_integer():
-            raise ValueError(f"must be a whole number in {self.unit}, not {value!r}")
-        low = -math.inf if self.low is None else self.low
-        if number < low or (self.high is not None and number > self.high):
-            accepted = f"{low:g} {self.unit} or more"
-            if self.high is not None:
-                accepted = f"from {low:g} to {self.high:g} {self.unit}"
-            raise ValueError(f"must be {accepted}, not {value!r}")
+            raise ValueError(f"must be a whole number in {self.unit}, not {_clip(value)}")
+        low, high = self.low or 0.0, math.inf if self.high is None else self.high
+        if not low <= number <= high:
+            raise ValueError(f"must be from {low:g} to {high:.10g} {self.unit}, not {_clip(value)}")
         return int(number) if whole else number
+
+
+def _clip(value: object) -> str:
+    """Return a value for a sentence; Python writes no number of more than 4,300 digits."""
+    if isinstance(value, int) and abs(value) > 10**40:
+        return "a number of more than 40 digits"
+    shown = repr(value)
+    return shown if len(shown) <= 43 else f"{shown[:42]}…"
 
 
 def _knob(
@@ -65,9 +75,10 @@ def _knob(
     high: float | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
+    most = MOST.get(unit) if high is None else high
     return field(
         default=default,
-        metadata={"unit": unit, "help": help, "low": low, "high": high, "choices": choices},
+        metadata={"unit": unit, "help": help, "low": low, "high": most, "choices": choices},
     )
 
 

@@ -102,11 +102,8 @@ def _line(knob: Any, value: Any, row: KnobOverride | None) -> KnobLine:
 def _accepts(knob: Any) -> str:
     if getattr(knob, "choices", ()):
         return ""
-    low, high = getattr(knob, "low", 0), getattr(knob, "high", None)
     word = "whole number" if isinstance(knob.default, int) else "number"
-    if high is not None:
-        return f"{word} from {low or 0:g} to {high:g}"
-    return f"{word}, {low or 0:g} or more"
+    return f"{word} from {knob.low or 0:g} to {knob.high:,.10g}"
 
 
 def _text(value: Any) -> str:

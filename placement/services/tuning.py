@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from calibration.domain.errors import BadKnob
@@ -12,8 +13,9 @@ from placement.domain.errors import Refused
 from placement.domain.knobs import TABLE, KnobError, Knobs
 from placement.models import KnobOverride
 from placement.services import audit, cycle_row
+from placement.snapshots import knobs_now
 
-NAMES = frozenset(knob.name for knob in (*TABLE, *KNOBS))
+NAMES = frozenset((*(knob.name for knob in TABLE), *(knob.name for knob in KNOBS)))
 
 
 def turn(user: Any, name: str, text: str | None) -> str:
@@ -21,8 +23,8 @@ def turn(user: Any, name: str, text: str | None) -> str:
     if name not in NAMES:
         raise Refused(f"There is no knob {name!r}. docs/knobs.md lists them.")
     before = KnobOverride.objects.filter(name=name).values_list("value", flat=True).first()
-    value = None if text is None else _checked(name, text)
     with cycle_row.changing():
+        value = _checked(name, text)
         if value is None:
             KnobOverride.objects.filter(name=name).delete()
         else:
@@ -31,15 +33,19 @@ def turn(user: Any, name: str, text: str | None) -> str:
     return f"{name} is back at its default." if value is None else f"{name} is {value} from the next decision on."
 
 
-def _checked(name: str, text: str) -> Any:
-    try:
-        value: Any = json.loads(text)
-    except ValueError:
-        value = text
+def _checked(name: str, text: str | None) -> Any:
+    """Return the value that stands beside the others in force, None for the default. Raise Refused with a sentence."""
+    value: Any = None
+    if text is not None:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = text
+    ours, _ = knobs_now()
     try:
         if name in Knobs.__dataclass_fields__:
-            Knobs.with_overrides({name: value})
-        if name in InstrumentKnobs.__dataclass_fields__:
+            Knobs.with_overrides({**asdict(ours), name: getattr(Knobs(), name) if text is None else value})
+        if name in InstrumentKnobs.__dataclass_fields__ and text is not None:
             InstrumentKnobs.defaults().replace(**{name: value})
     except (KnobError, BadKnob) as error:
         raise Refused(str(error)) from error

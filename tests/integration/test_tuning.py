@@ -25,12 +25,35 @@ def test_a_turned_knob_is_in_force_and_on_record() -> None:
 
 @pytest.mark.parametrize(
     "name, text",
-    [("grace_seconds", "soon"), ("grace_seconds", "-1"), ("leftovers", "maybe"), ("no_such", "1"), ("quantile", "[]")],
+    [
+        ("grace_seconds", "soon"),
+        ("grace_seconds", "-1"),
+        ("leftovers", "maybe"),
+        ("no_such", "1"),
+        ("quantile", "[]"),
+        ("quantile", "1.5"),
+        ("window_rows", "0"),
+        ("few_rows", "9" * 400),
+        ("keep_audit_days", "9" * 400),
+        ("measured_margin_mib", "9" * 400),
+        ("keep_run_days", "1e300"),
+        ("grace_seconds", "[" * 5000),
+    ],
 )
 def test_a_wrong_value_is_refused_with_a_sentence(name: str, text: str) -> None:
     with pytest.raises(Refused, match=r"\w+ .*\."):
         tuning.turn(None, name, text)
     assert not KnobOverride.objects.exists()
+
+
+def test_two_that_bound_one_another_are_judged_by_what_is_in_force() -> None:
+    tuning.turn(None, "ram_low", "0.5")
+    assert tuning.turn(None, "ram_high", "0.6") == "ram_high is 0.6 from the next decision on."
+    assert [getattr(snapshots.knobs_now()[0], name) for name in ("ram_low", "ram_high")] == [0.5, 0.6]
+    with pytest.raises(Refused, match=r"ram_low \(0.85\) must be below ram_high \(0.6\)"):
+        tuning.turn(None, "ram_low", None)
+    with pytest.raises(Refused, match="must be below"):
+        tuning.turn(None, "ram_low", "0.7")
 
 
 def test_a_wrong_row_is_left_out_and_the_others_hold() -> None:

@@ -15,6 +15,10 @@ def test_every_knob_has_unit_help_and_a_default_that_it_accepts() -> None:
         assert knob.env == f"TIDEGATE_{knob.name.upper()}"
 
 
+def test_every_figure_has_a_least_and_a_most() -> None:
+    assert [k.name for k in TABLE if not k.choices and (k.low is None or k.high is None)] == []
+
+
 def test_overrides_are_taken_as_numbers_or_texts() -> None:
     knobs = Knobs.with_overrides({"stale_seconds": "2.5", "floor_vram_mib": "512", "overtaking": "none"})
     assert (knobs.stale_seconds, knobs.floor_vram_mib, knobs.overtaking) == (2.5, 512, "none")
@@ -32,7 +36,11 @@ def test_overrides_are_taken_as_numbers_or_texts() -> None:
         ({"ageing_hours": float("nan")}, "ageing_hours must be a number in h, not nan."),
         ({"ageing_hours": float("inf")}, "ageing_hours must be a number in h, not inf."),
         ({"floor_vram_mib": 1.5}, "floor_vram_mib must be a whole number in MiB, not 1.5."),
-        ({"floor_vram_mib": -1}, "floor_vram_mib must be 0 MiB or more, not -1."),
+        ({"floor_vram_mib": -1}, "floor_vram_mib must be from 0 to 1073741824 MiB, not -1."),
+        ({"floor_vram_mib": 2**31}, "floor_vram_mib must be from 0 to 1073741824 MiB, not 2147483648."),
+        ({"floor_vram_mib": 10**5000}, "floor_vram_mib must be a number in MiB, not a number of more than 40 digits."),
+        ({"keep_audit_days": 1e9}, "keep_audit_days must be from 1 to 36500 d, not 1000000000.0."),
+        ({"grace_seconds": "x" * 99}, f"grace_seconds must be a number in s, not '{'x' * 41}…."),
         ({"overtaking": "always"}, "overtaking must be one of easy, none, not 'always'."),
         ({"ram_low": 0.95}, "ram_low (0.95) must be below ram_high (0.925)."),
     ],

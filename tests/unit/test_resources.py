@@ -147,6 +147,12 @@ def test_knobs_are_replaced_by_name_and_checked():
         {"few_rows": 2.5},
         {"quantile": -0.1},
         {"quantile": float("nan")},
+        {"quantile": 1.01},
+        {"window_rows": 0},
+        {"window_rows": 10**400},
+        {"window_rows": 10**5000},
+        {"settle_add_mib": 2**31},
+        {"fitted_margin": float("inf")},
         {"few_rows": True},
     ):
         with pytest.raises(BadKnob):
