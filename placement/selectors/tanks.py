@@ -14,7 +14,7 @@ from calibration.models import PoolNow
 from placement.domain import reservations
 from placement.domain.knobs import Knobs
 from placement.domain.snapshot import Pool
-from placement.selectors.wording import listing, mapping, whole
+from placement.selectors.wording import listing, mapping, steady, whole
 
 TONES = 8
 NAMED = 5  # owners beside a tank
@@ -153,7 +153,7 @@ def fill(
         more = max(0, h.held - (h.used or 0))
         growth += more
         label = f"#{h.job} {h.name}"
-        figure = gib(h.used) if h.used is not None else "not measured"
+        figure = gib(steady(h.used)) if h.used is not None else "not measured"
         put("used", tone(h.job), h.used, f"{label}: {figure} used")
         put("growth", tone(h.job), more, f"{label}: {gib(more)} kept for it to grow")
         shown = gib(more) if more >= MIB else ""

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from calibration.domain.resources import gib
+from calibration.domain.resources import KIB, MIB, gib
 
+STEP = 64 * KIB  # in which amounts below a MiB are told
 _TWO_DAYS = 2 * 86_400  # seconds
 _MONTH = timedelta(days=30)
 RUNGS = {
@@ -94,6 +95,11 @@ def of(part: int | None, whole: int | None) -> str:
             left = left.rsplit(" ", 1)[0]
         return f"{left} of {right}"
     return f"{gib(part)} of {gib(whole)}"
+
+
+def steady(amount: int | None) -> int | None:
+    """Return an amount below a MiB in steps of 64 KiB: an idle job's RAM wavers by pages, which is news to nobody."""
+    return amount if amount is None or not STEP <= amount < MIB else amount // STEP * STEP
 
 
 def span(seconds: float | None) -> str:

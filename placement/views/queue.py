@@ -9,7 +9,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.views.decorators.gzip import gzip_page
 
 from placement.models import Role
 from placement.selectors import access, choices, kept, queue
@@ -37,7 +36,6 @@ _known: kept.Kept[choices.Known] = kept.Kept()
 
 
 @door()
-@gzip_page
 def page(request: HttpRequest) -> HttpResponse:
     """Show what is asked for with all that is committed; to the form of filters the lists alone."""
     asked = read(request.GET)

@@ -12,7 +12,7 @@ from django.test import Client
 from placement.models import Role
 from placement.services import accounts
 from placement.templatetags import tidegate
-from tests.integration.rows import a_machine, a_user
+from tests.integration.rows import a_job, a_machine, a_user
 
 pytestmark = pytest.mark.django_db
 NOTICE = "Jobs of ada run as root"
@@ -74,3 +74,24 @@ def test_a_refusal_says_what_kind_it_is(client) -> None:
     client.force_login(a_user("vic", Role.VIEWER))
     assert "<h1>Not allowed" in client.get("/people").content.decode()
     assert "<h1>Not understood" in client.get("/jobs/?q=%00").content.decode()
+
+
+def test_pages_their_parts_and_figures_go_packed_to_whoever_takes_them_so(client: Client, ada) -> None:
+    a_machine()
+    job = a_job(ada, headline="Needs 8.2 GiB; 6.1 GiB is left on gpu0. " * 9)
+    takes = {"Accept-Encoding": "gzip, br"}
+    pages = ["/", "/jobs/", "/devices", f"/jobs/{job.pk}", "/attribution"]
+    parts = [f"/jobs/{job.pk}/fragment", "/fragments/pools", "/attribution/fragment", "/fragments/queue"]
+    for path, headers in [*((p, takes) for p in pages), *((p, {**takes, "HX-Request": "true"}) for p in parts)]:
+        answer = client.get(path, headers=headers)
+        assert answer["Content-Encoding"] == "gzip", path
+        plain = client.get(path, headers={name: word for name, word in headers.items() if name != "Accept-Encoding"})
+        assert "Content-Encoding" not in plain, path
+        assert len(answer.content) < len(plain.content) / 2, path
+
+
+def test_what_is_streamed_keeps_its_length_and_goes_as_it_is(client: Client, ada) -> None:
+    node = a_machine()
+    answer = client.get(f"/devices/{node.name}/ram/series.csv", headers={"Accept-Encoding": "gzip"})
+    assert answer.streaming
+    assert "Content-Encoding" not in answer

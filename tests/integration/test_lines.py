@@ -11,7 +11,8 @@ import pytest
 from django.template import Context, Template
 from django.utils import timezone
 
-from placement.selectors import rows
+from calibration.domain.resources import KIB, MIB
+from placement.selectors import rows, wording
 from placement.templatetags import lines
 from tests.integration.rows import a_finished, a_job, a_running, a_user
 
@@ -62,3 +63,10 @@ def test_few_lines_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         shown("waiting", replace(row, id=number), "bob")
     assert len(lines._kept) <= 2
+
+
+@pytest.mark.parametrize(
+    "held, told", [(None, None), (40 * KIB, 40 * KIB), (499_712, 448 * KIB), (495_616, 448 * KIB), (MIB + 1, MIB + 1)]
+)
+def test_what_an_idle_job_holds_is_told_in_steps(held: int | None, told: int | None) -> None:
+    assert wording.steady(held) == told
