@@ -37,6 +37,20 @@ def content_security_policy(
     return middleware
 
 
+def kept_by_nobody(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Return a middleware that lets no cache keep an answer that says nothing of it.
+
+    Refusals name people and jobs, too, and a 404 or 405 may be kept unasked (RFC 9110, 15.1). Static files say how long they hold.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        response.headers.setdefault("Cache-Control", "no-store, private")
+        return response
+
+    return middleware
+
+
 def no_nul(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Return a middleware that refuses a NUL in an address or a form: PostgreSQL holds none, no program takes one.
 

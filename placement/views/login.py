@@ -96,7 +96,7 @@ def _slow_down(request: HttpRequest, onward: str, wait: float) -> HttpResponse:
 def _onward(request: HttpRequest) -> str:
     asked = request.POST.get("next") or request.GET.get("next") or ""
     safe = url_has_allowed_host_and_scheme(asked, allowed_hosts={request.get_host()}, require_https=request.is_secure())
-    return asked if safe else settings.LOGIN_REDIRECT_URL
+    return asked if safe and asked.startswith("/") else settings.LOGIN_REDIRECT_URL  # else it were a view's name
 
 
 def _keys(request: HttpRequest) -> list[str]:

@@ -27,11 +27,13 @@ def test_a_password_opens_and_leads_on(client: Client):
 
 
 @pytest.mark.parametrize(
-    "onward", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example"]
+    "onward",
+    ["https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example", "queue", "no such view"],
 )
 def test_a_login_leads_nowhere_else(client: Client, onward: str):
     a_user("ada", password=PASSWORD)
     assert client.post("/login", {"username": "ada", "password": PASSWORD, "next": onward}).url == "/"
+    assert client.get("/login", {"next": onward}).url == "/"  # who is in already is led on, too
 
 
 def test_failed_logins_make_the_next_one_wait_whoever_it_is_for(client: Client):
