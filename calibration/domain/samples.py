@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 RAM = "ram"
 """Pool id of a node's main memory; a device's pool id is the device's UUID."""
+PASSING = "the next second"
+"""What stands in a note of one look that the next look may not repeat."""
 
 
 class PoolState(enum.StrEnum):

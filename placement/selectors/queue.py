@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
+from calibration.domain.samples import PASSING
 from placement.models import Cycle, Device, Node
 from placement.selectors import devices, now_lists, wording
 from placement.selectors.asked import Asked
@@ -99,7 +100,8 @@ def banners(notice: str = "") -> tuple[Banner, ...]:
             found.append(Banner("warn", text, node.broker_away_since))
         if node.watchdog_note:
             found.append(Banner("warn", node.watchdog_note))
-        found += [Banner("info", str(note)) for note in wording.listing(node.notes)]
+        lasting = [str(note) for note in wording.listing(node.notes) if PASSING not in str(note)]
+        found += [Banner("info", f"{node.name}: {note.rstrip('.')}.") for note in lasting]
     simulated = list(Device.objects.filter(simulated=True, retired=False).values_list("name", flat=True))
     if simulated:
         verb = "is" if len(simulated) == 1 else "are"

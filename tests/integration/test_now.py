@@ -12,7 +12,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from placement.models import Job, JobArray, JobProgress, Role, Workload
+from calibration.domain.samples import PASSING
+from placement.models import Job, JobArray, JobProgress, Node, Role, Workload
 from placement.selectors import devices, kept, now_lists, queue, rows, tanks, wire
 from placement.selectors.asked import Asked, read
 from tests.integration.rows import UUIDS, a_finished, a_forecast, a_job, a_machine, a_running, a_user
@@ -218,3 +219,11 @@ def test_what_runs_is_read_with_one_query_however_many_run(ada: Any, django_asse
         assert [rows.running(job, {}).progress.percent for job in active] == [50] * 5
         assert len(tanks.holders(active, "atlas", UUIDS[1], None)) == 5
         assert [wire._running(job)["user"] for job in active] == ["ada"] * 5
+
+
+def test_a_banner_is_a_sentence_about_what_lasts(client: Client, ada: Any) -> None:
+    passing = f"2 exact memory readings {PASSING}: too many for one"
+    Node.objects.update(notes=["NVIDIA devices are not read here", passing])
+    page = client.get("/").content.decode()
+    assert re.search(r"atlas: NVIDIA devices are not read here\.[ <]", page)
+    assert PASSING not in page  # it comes and goes, and would move all that stands below it
