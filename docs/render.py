@@ -17,8 +17,9 @@ from placement.domain.knobs import TABLE
 PAGE = Path(__file__).with_name("knobs.md")
 HEAD = """# Knobs
 
-Every figure that may be turned. Sizes are in MiB, times in seconds, shares parts of one. `./tidegate manage
-knob NAME VALUE` sets one, `knob NAME default` puts it back; it holds from the next decision on and stands in the audit.
+Every figure that may be turned. Sizes are in MiB, times in seconds, shares parts of one. The page *Knobs* sets one, or
+`./tidegate manage knob NAME VALUE`; `knob NAME default` puts it back. It holds from the next decision on and stands in
+the audit.
 
 """
 

@@ -21,6 +21,8 @@ def main(arguments: list[str]) -> int:
         return _manage(arguments[1:])
     if arguments[:1] == ["shots"]:
         return _pass_on("-m", "tests.shots", *arguments[1:])
+    if arguments[:1] == ["screens"]:
+        return _pass_on("-m", "tests.screens", *arguments[1:])
     if arguments[:1] in (["test"], ["lint"]):
         from scheduler_site import testing
 
@@ -73,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tidegate",
         description="Starts GPU jobs when measured memory leaves room.",
-        epilog="Also: test [--all] [pytest arguments], lint, shots, manage [--data DIR] COMMAND.",
+        epilog="Also: test [--all] [pytest arguments], lint, shots, screens, manage [--data DIR] COMMAND.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     up = commands.add_parser("up", parents=[data, pages], help="run everything on this machine")

@@ -27,3 +27,10 @@ def test_every_reason_is_explained_in_the_gates_order() -> None:
 @pytest.mark.parametrize("basis", list(Basis), ids=lambda basis: basis.word)
 def test_every_rung_is_explained(basis: Basis) -> None:
     assert f"| `{basis.word}` |" in (DOCS / "reasons.md").read_text()
+
+
+@pytest.mark.parametrize("page", sorted([*DOCS.glob("*.md"), *DOCS.parent.glob("*.md")]), ids=lambda page: page.name)
+def test_each_picture_and_link_of_a_page_is_there(page: Path) -> None:
+    wanted = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text())
+    missing = [link for link in wanted if "://" not in link and not (page.parent / link).exists()]
+    assert not missing, f"{page.name} leads to what is not there: {missing}"
