@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .ladder import Basis
+from .resources import workers_of
 from .sediment import Key, Row
 
 
@@ -30,7 +31,7 @@ def _measured(row: Row, kind: str) -> bool:
 
 def _measured_none(seen: Seen) -> str:
     if seen.counts:
-        return f"no run with {_workers(max(1, seen.key.workers))} was measured, only with {_listed(seen.counts)}"
+        return f"no run with {workers_of(max(1, seen.key.workers))} was measured, only with {_listed(seen.counts)}"
     rows = seen.current
     if any(row.open for row in rows):
         return "its first run still goes on"
@@ -62,10 +63,6 @@ def _edited_none(seen: Seen) -> str:
 
 def _similar_none(seen: Seen) -> str:
     return "no run of this script was measured" if seen.key.script else "the command names no script to compare by"
-
-
-def _workers(count: int) -> str:
-    return "1 worker" if count == 1 else f"{count} workers"
 
 
 def _listed(counts: Sequence[int]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from .knobs import Knobs
-from .resources import gib, times
+from .resources import gib, times, workers_of
 from .sediment import Row
 
 
@@ -46,7 +46,7 @@ def curve(rows: Sequence[Row], kind: str, workers: int, knobs: Knobs) -> Curve:
         ((count, figure),) = by_workers.items()
         scaled = Figure(
             -(-figure.bytes * workers // count),
-            f"{gib(figure.bytes)} at {count} workers, scaled to {workers}",
+            f"{gib(figure.bytes)} at {workers_of(count)}, scaled to {workers}",
             figure.notes,
         )
     return Curve(by_workers.get(workers), fitted, _larger(scaled, _still_open(rows, kind, workers)))
@@ -153,7 +153,7 @@ def _fitted(needs: Mapping[int, int], workers: int, floor: int) -> Figure | None
     fewest = min(needs)
     if base < 0 and workers < fewest:
         # Such a line runs below zero; nothing was seen down there, so the nearest figure stands.
-        value, why = needs[fewest], f"as at {fewest} workers, the fewest seen"
+        value, why = needs[fewest], f"as at {workers_of(fewest)}, the fewest seen"
     if floor > value:
         value, why = floor, f"{why}, not below what fewer or equal workers used"
     return Figure(value, why)

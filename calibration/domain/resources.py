@@ -105,6 +105,11 @@ def gib(amount: int | None, against: int | None = None) -> str:
     return f"{amount:,} B"
 
 
+def workers_of(count: int) -> str:
+    """Return "1 worker", "3 workers"."""
+    return "1 worker" if count == 1 else f"{count} workers"
+
+
 def parse_device_spec(text: str) -> tuple[int, ...]:
     """Return one size in bytes per device of ``2x24GiB,1x80GiB``. Raises BadDeviceSpec, BadAmount."""
     sizes: list[int] = []

@@ -196,7 +196,7 @@ def _settling(board: Board, place: Place, here: list[Running]) -> Check:
     for r in here:
         if r.cold:
             words = text.settling(r, place.device.pool, board.many)
-            return Check(Code.COLD_START, False, words, {"who": f"#{r.job}", "since": r.elapsed})
+            return Check(Code.COLD_START, False, words, {"who": f"#{r.job}", "elapsed_s": r.elapsed})
     return Check(Code.COLD_START, True, f"No first run is settling on {place.label}.")
 
 

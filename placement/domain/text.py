@@ -119,8 +119,8 @@ def first_run(
     have = max(0, left or 0)
     asked, room = less(wanted, have)
     where = f"most is {room} {on(pool, many)}" if most else f"{on(pool, many)} {room} is left"
-    least = f"{gib(beside)} of RAM and {share:.0%} of the rest" if beside else f"{share:.0%} of it"
-    sentence = f"First run: takes what one device has left, at least {least} ({asked}); {where}"
+    least = f"{gib(beside)} of RAM and {share:.0%} of the rest" if beside else f"{share:.0%} of what is declared"
+    sentence = f"First run: takes all that one device has left, and wants at least {least} ({asked}); {where}"
     if have >= wanted:
         return f"{sentence}."
     who = outsiders(pool)

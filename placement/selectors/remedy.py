@@ -11,7 +11,7 @@ from typing import Any
 from calibration import clock, rows
 from calibration.domain.estimate import Estimate
 from calibration.domain.knobs import Knobs as InstrumentKnobs
-from calibration.domain.resources import gib
+from calibration.domain.resources import gib, workers_of
 from placement import conditions, estimates, snapshots
 from placement.domain import text
 from placement.domain.changes import Change, Comes, Edited, Ends, Met, Opened, Released
@@ -24,6 +24,7 @@ from placement.selectors import wording
 from placement.selectors.expected import Expected
 from placement.selectors.kept import Kept
 
+WORKERS = "TIDEGATE_WORKERS"  # the variable in which a run finds how many it may start
 POLLED = 2.0  # seconds that a poll's answer may be old; the button's service and the gate look again
 _QUEUE = 2_000  # with more waiting jobs than this nothing is looked for: each look plays those before it
 _worlds: Kept[Snapshot] = Kept()
@@ -117,6 +118,7 @@ def _way(found: Remedy, job: Job, foretold: Expected | None, now: datetime) -> W
     rest = ""
     if edit is not None:
         needs = "" if edit.limit is not None else f"needs {gib(found.need)}, "
+        needs = f"if it reads {WORKERS}; {needs}" if edit.workers is not None else needs
         rest = f"{needs}fits {found.place}{' now' if len(found.steps) == 1 else ' then'}"
     elif found.gives:
         rest = f"frees {gib(found.gives)} on {found.place}"
@@ -168,7 +170,7 @@ def _met(step: Met) -> str:
 
 def _edited(step: Edited, job: Job) -> str:
     if step.workers is not None:
-        return f"with {_workers(step.workers)} instead of {job.workers}"
+        return f"with {workers_of(step.workers)} instead of {job.workers}"
     if step.limit is not None:
         return f"with a time limit of {wording.span(step.limit)}"
     if step.beside:
@@ -183,8 +185,8 @@ def _edited(step: Edited, job: Job) -> str:
 
 def _button(step: Edited, job: Job) -> tuple[str, tuple[tuple[str, str], ...], str]:
     if step.workers is not None:
-        hint = "The run reads its workers from TIDEGATE_WORKERS."
-        return f"Run with {_workers(step.workers)}", (("workers", str(step.workers)),), hint
+        hint = f"It finds the number in {WORKERS}; a command that does not read that starts as many as before."
+        return f"Run with {workers_of(step.workers)}", (("workers", str(step.workers)),), hint
     if step.limit is not None:
         limit = wording.span(step.limit)
         hint = "It would be over before what is planned there, and is stopped where it takes longer."
@@ -196,7 +198,3 @@ def _button(step: Edited, job: Job) -> tuple[str, tuple[tuple[str, str], ...], s
     ((kind, amount),) = step.declared.items()
     hint = "It is stopped where it uses much more than that."
     return f"Declare {gib(amount)}", ((f"declared_{kind}", str(amount)),), hint
-
-
-def _workers(count: int) -> str:
-    return "1 worker" if count == 1 else f"{count} workers"

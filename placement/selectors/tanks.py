@@ -163,7 +163,7 @@ def fill(
         put("used", "self", own, f"Tidegate itself: {gib(own)}")
         if own:
             legend.append(Owner("self", "Tidegate itself", _about(own), title=_exact(own)))
-        put("external", "ext", now.external, f"external: {gib(now.external)}")
+        put("external", "ext", now.external, f"not ours: {gib(now.external)}")
         legend += _outsiders(now, sees_commands)
         put("unknown", "unk", now.unexplained, f"not explained by any process: {gib(now.unexplained)}")
     if total is None:
@@ -181,11 +181,11 @@ def _outsiders(now: PoolNow, sees_commands: bool) -> list[Owner]:
     for row in listing(now.external_who)[:3]:
         pid, user, name, amount = (*row, None, None, None, None)[:4]
         whose = f"{user}, pid {pid}" + (f", {name}" if sees_commands and name else "")
-        lines.append(Owner("ext", f"external: {whose}", _about(whole(amount)), title=_exact(whole(amount))))
+        lines.append(Owner("ext", f"not ours: {whose}", _about(whole(amount)), title=_exact(whole(amount))))
     if not lines and now.external is None:
-        lines.append(Owner("ext", "external:", "unknown (the driver names no sizes)"))
+        lines.append(Owner("ext", "not ours", "unknown (the driver names no sizes)"))
     elif not lines and now.external and now.external >= 64 * MIB:
-        lines.append(Owner("ext", "external", _about(now.external), title=_exact(now.external)))
+        lines.append(Owner("ext", "not ours", _about(now.external), title=_exact(now.external)))
     if now.unexplained and now.unexplained >= 64 * MIB:
         used = _about(now.unexplained)
         lines.append(Owner("unk", "not explained by any process", used, title=_exact(now.unexplained)))

@@ -204,10 +204,15 @@ def _label(name: str) -> str:
     return f"{word} of #{number}" if word and number.isdecimal() else name.replace("_", " ")
 
 
+_NO_DATE = 10**9  # seconds since 1970 that no moment of a decision lies before (2001)
+
+
 def _moment(value: Any) -> tuple[str, str]:
     """Return a moment, stored as text or in unix seconds, to the second and as it is stored; None is an open end."""
     if value is None:
         return "open", ""
+    if isinstance(value, int | float) and 0 <= value < _NO_DATE:
+        return text.seconds(float(value)), f"{value} s"  # how long it lasted, as decisions of earlier versions say it
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromtimestamp(value, UTC)
     except (ValueError, TypeError, OverflowError):

@@ -62,10 +62,10 @@ CODES = {
     "stale_reading": "reading too old",
     "device_lost": "device lost",
     "ram_pressure": "memory pressure",
-    "exclusive_job": "wants to be alone",
-    "exclusive_device": "taken alone",
-    "cold_start": "an unknown job settles there",
-    "cold_start_room": "room for an unknown job",
+    "exclusive_job": "wants the machine alone",
+    "exclusive_device": "wants a device alone",
+    "cold_start": "a first run settles there",
+    "cold_start_room": "room for a first run",
     "booked": "declared capacity",
     "no_room": "measured room",
     "set_aside": "kept for an older job",
@@ -88,9 +88,13 @@ def outcome_tone(outcome: str) -> str:
 
 
 def of(part: int | None, whole: int | None) -> str:
-    """Return "11.0 of 13.1 GiB"; the unit is written once where both share it."""
+    """Return "11.0 of 13.1 GiB"; the unit is written once where both share it.
+
+    Two that differ by less than a thousandth are told alike: both in single bytes say nothing more to people.
+    """
     if part is not None and whole is not None:
-        left, right = gib(part, whole), gib(whole, part)
+        alike = max(part, whole) - min(part, whole) < max(part, whole) / 1000
+        left, right = (gib(part), gib(whole)) if alike else (gib(part, whole), gib(whole, part))
         if left.split(" ")[-1] == right.split(" ")[-1]:
             left = left.rsplit(" ", 1)[0]
         return f"{left} of {right}"

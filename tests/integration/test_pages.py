@@ -132,9 +132,9 @@ def test_an_outsider_is_named_and_its_command_is_for_operators(client, ada):
     a_pool(
         "atlas", UUIDS[0], "gpu0", 24 * GIB, 21 * GIB, external=20 * GIB, external_who=[[900, "u2", "vllm", 20 * GIB]]
     )
-    assert "external: u2, pid 900, vllm 20.0 GiB" in text_of(client.get("/"))
+    assert "not ours: u2, pid 900, vllm 20.0 GiB" in text_of(client.get("/"))
     client.force_login(a_user("vic", Role.VIEWER))
-    assert "external: u2, pid 900 20.0 GiB" in text_of(client.get("/"))
+    assert "not ours: u2, pid 900 20.0 GiB" in text_of(client.get("/"))
 
 
 def test_the_fragment_is_204_while_nothing_changes_and_new_when_it_does(client, ada):

@@ -63,3 +63,16 @@ def test_a_rung_without_a_number_says_why(rows, workers, basis, why):
 def test_every_rung_says_something_whatever_is_known():
     for rows in ([], [row(300)], [row(300, completed=False)], [row(200), row(300, workers=3)]):
         assert all(rung.why for rung in vram(rows).rungs)
+
+
+@pytest.mark.parametrize(
+    "seen, asked, basis, why",
+    [
+        ([row(300, workers=1)], 4, "scaled", "300 MiB at 1 worker, scaled to 4"),
+        ([row(300, workers=2)], 4, "scaled", "300 MiB at 2 workers, scaled to 4"),
+        ([row(300, workers=1), row(900, workers=3)], 5, "fitted", "a line through 1, 3 workers"),
+    ],
+)
+def test_a_rung_with_a_number_counts_workers_in_words(seen, asked, basis, why):
+    told = {rung.basis.word: rung.why for rung in vram(seen, asked).rungs if rung.bytes is not None}
+    assert told[basis].startswith(why)

@@ -1,0 +1,40 @@
+"""Figures and names as pages say them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from calibration.domain.resources import GIB, KIB, MIB
+from placement.selectors import wording
+from tests.integration.rows import UUIDS, a_decision, a_job, a_machine, a_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("figure", [{"elapsed_s": 76.5}, {"since": 76.5}])  # "since": as earlier versions kept it
+def test_how_long_a_first_run_lasts_is_no_date(client: Client, figure: dict[str, float]) -> None:
+    ada = a_user("ada")
+    client.force_login(ada)
+    a_machine()
+    sentence = "#12 has been on its first run on gpu0; nobody joins it before its use has settled."
+    asked = {"code": "cold_start", "ok": False, "sentence": sentence, "figures": {"who": "#12", **figure}}
+    place: dict[str, Any] = {"node": "atlas", "device": UUIDS[0], "label": "gpu0", "checks": [asked]}
+    job = a_job(ada, decision={**a_decision(), "code": "cold_start", "candidates": [place]}, code="cold_start")
+    (row,) = client.get(f"/jobs/{job.pk}").context["page"].verdict.places[0].objections
+    assert [one.text for one in row.figures] == ["76 s"]
+
+
+@pytest.mark.parametrize(
+    "used, granted, told",
+    [
+        (11 * GIB, 13 * GIB, "11.0 of 13.0 GiB"),
+        (512 * MIB, 2 * GIB, "512 MiB of 2.0 GiB"),
+        (103 * MIB, 103 * MIB + 4 * KIB, "103 of 103 MiB"),
+        (None, GIB, "unknown of 1.0 GiB"),
+    ],
+)
+def test_two_that_are_all_but_equal_are_not_told_in_bytes(used: int | None, granted: int, told: str) -> None:
+    assert wording.of(used, granted) == told
