@@ -135,7 +135,7 @@ def at_once(places: Sequence[Mapping[str, Any]], *, alone: bool) -> int | None:
     """Return how many such jobs the room of these places holds together, None where that is not known.
 
     ``places`` are candidates of a decision as kept: ``room`` and ``need`` in bytes by pool. RAM is shared by the
-    devices of a node; ``alone``: one job a device.
+    devices of a node; ``alone``: first runs, one a device.
     """
     fit: dict[str, int] = {}
     ram: dict[str, int] = {}
@@ -145,7 +145,10 @@ def at_once(places: Sequence[Mapping[str, Any]], *, alone: bool) -> int | None:
         many = [max(0, room[pool]) // need[pool] for pool in need if need[pool] and room.get(pool) is not None]
         of_ram = [max(0, room["ram"]) // need["ram"]] if need.get("ram") and room.get("ram") is not None else []
         if alone:
-            many = [1 if all(check.get("ok") for check in place.get("checks") or ()) else 0]
+            fits = all(check.get("ok") for check in place.get("checks") or ())
+            if fits and not device:
+                return None  # each takes a share of the RAM that is left: how many that lets in is not known
+            many = [1 if fits else 0]
         elif device and (not need.get(device) or room.get(device) is None):
             return None
         if not many:

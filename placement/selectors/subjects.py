@@ -17,6 +17,8 @@ from placement.models import Job, Role, Workload
 from placement.selectors import access
 
 KEYS_SHOWN = 50  # sets of parameters that a page offers, newest first
+IN = "in: "  # how the directory begins that a command given to a shell is learned under
+_LONGEST_TITLE = 80  # characters
 NAMED = "workload: "  # the script of a named workload begins so
 
 
@@ -104,6 +106,35 @@ def told(subject: Subject, text: str) -> str:
         rest = [str(part) for part in value if str(part) != subject.script]
         return " ".join(rest) or "no arguments"
     return text
+
+
+def called(user: AbstractBaseUser, subject: Subject, text: str) -> str:
+    """Return what to call a subject: of a command without a script the command itself, for whoever may see it."""
+    if subject.named or subject.script or not sees_typed(user, subject):
+        return subject.title
+    lines = (line.strip() for line in command_of(subject, text).splitlines())
+    first = next((line for line in lines if line and not line.startswith("#")), subject.title)
+    return first if len(first) <= _LONGEST_TITLE else f"{first[: _LONGEST_TITLE - 1]}…"
+
+
+def command_of(subject: Subject, text: str) -> str:
+    """Return a typed command without the directory that it is learned under."""
+    return _directory(subject, text)[1]
+
+
+def directory_of(subject: Subject, text: str) -> str:
+    """Return the directory that a typed command is learned under, "" where it does not matter."""
+    return _directory(subject, text)[0]
+
+
+def _directory(subject: Subject, text: str) -> tuple[str, str]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return "", text
+    if isinstance(value, list) and len(value) > 1 and str(value[-2]).startswith(IN):
+        return str(value[-2]).removeprefix(IN), str(value[-1])
+    return "", told(subject, text)
 
 
 def newest(subject: Subject, params_text: str) -> Sediment | None:

@@ -136,7 +136,7 @@ def _line(
     main = "vram" if gpu == "one" else "ram"
     return Line(
         id=subject.id,
-        title=subject.title,
+        title=subjects.called(user, subject, params),
         sub=_sub(user, subject, params),
         named=subject.named,
         kinds=kinds,
@@ -203,5 +203,5 @@ def _sub(user: AbstractBaseUser, subject: Subject, params: str) -> str:
         if row is None:
             return "not defined any more"
         return row.summary or (row.command.strip().splitlines()[0][:120] if sees else "")
-    rest = (subject.script or subjects.told(subject, params)[:200]) if sees else ""
+    rest = (subject.script or subjects.directory_of(subject, params)) if sees else ""
     return f"{subject.runner} · {subject.program}" + (f" · {rest}" if rest else "")

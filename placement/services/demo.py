@@ -19,14 +19,16 @@ PRIORITY = -1  # whatever people submit goes first
 _EXAMPLES = Path(settings.REPOSITORY) / "examples"
 
 
-def workloads(owner: Any) -> None:
-    """Store the three example workloads, or bring them up to date."""
+def workloads(owner: Any, *, simulated: bool) -> None:
+    """Store the three example workloads, or bring them up to date; on simulated devices two of them take one."""
+    gpu = "one" if simulated else "none"
     _store(
         owner,
         "example-train",
         "Memory rises during the first fifth, then stays level",
         "train.py --width {width} --seconds {seconds} --seed {seed}",
         [("width", "1024", True), ("seconds", "150", False), ("seed", "0", False)],
+        gpu,
     )
     _store(
         owner,
@@ -34,6 +36,7 @@ def workloads(owner: Any) -> None:
         "Loads at once, ends soon",
         "evaluate.py --batch {batch} --seconds {seconds} --seed {seed}",
         [("batch", "16", True), ("seconds", "20", False), ("seed", "0", False)],
+        gpu,
     )
     _store(
         owner,
@@ -82,7 +85,9 @@ def submit(user: Any, *, simulated: bool) -> tuple[list[Job], list[str]]:
     return made, refused
 
 
-def _store(owner: Any, name: str, summary: str, call: str, parameters: list[tuple[str, str, bool]]) -> None:
+def _store(
+    owner: Any, name: str, summary: str, call: str, parameters: list[tuple[str, str, bool]], gpu: str = "none"
+) -> None:
     script, _, rest = call.partition(" ")
     path = _EXAMPLES / script
     fields = {
@@ -93,6 +98,7 @@ def _store(owner: Any, name: str, summary: str, call: str, parameters: list[tupl
         ],
         "files": [str(path)],
         "cwd": _directory(),
+        "gpu": gpu,
         "demo": True,
         "owner": owner,
     }

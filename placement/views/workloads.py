@@ -42,7 +42,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "which": _one_of(request.GET.get("which"), workloads.WHICH, "all"),
         "order": _one_of(request.GET.get("order"), workloads.ORDERS, "recent"),
     }
-    number = min(MOST_PAGES, _number(request.GET.get("page"), 1))
+    number = max(1, min(MOST_PAGES, _number(request.GET.get("page"), 1)))
     found = workloads.page(request.user, text=asked["q"], which=asked["which"], order=asked["order"], number=number)
     context = {
         **asked,
@@ -67,6 +67,7 @@ def page(request: HttpRequest, ident: str) -> HttpResponse:
     table = workload_page.table(found, kind, before)
     context = {
         "subject": subject,
+        "title": subjects.called(request.user, subject, found.params),
         "found": found,
         "kind": kind,
         "kinds": [(k, KINDS[k]) for k in found.kinds],

@@ -125,6 +125,8 @@ def test_every_start_with_the_demonstration_submits_and_keeps_three_workloads() 
     bootstrap("--demo", "--simulate", "1x24GiB")
 
     assert (Job.objects.count(), Workload.objects.count()) == (16, 3)
+    device = dict(Workload.objects.values_list("name", "gpu"))
+    assert device == {"example-train": "one", "example-evaluate": "one", "example-sweep": "none"}
 
 
 def test_the_examples_run_as_they_are_submitted(place: Path) -> None:

@@ -8,7 +8,10 @@ import pytest
 from django.test import Client
 
 from calibration.domain.resources import GIB, KIB, MIB
+from calibration.domain.sediment import Key
+from calibration.models import Known
 from placement.selectors import wording
+from tests.integration.learned import a_run
 from tests.integration.rows import UUIDS, a_decision, a_job, a_machine, a_user
 
 pytestmark = pytest.mark.django_db
@@ -38,3 +41,16 @@ def test_how_long_a_first_run_lasts_is_no_date(client: Client, figure: dict[str,
 )
 def test_two_that_are_all_but_equal_are_not_told_in_bytes(used: int | None, granted: int, told: str) -> None:
     assert wording.of(used, granted) == told
+
+
+def test_a_command_without_a_script_is_called_by_itself_for_who_may_see_it(client: Client) -> None:
+    bob, cleo = a_user("bob"), a_user("cleo")
+    a_machine()
+    a_run(bob, Key("bob: shell", "", '["in: /home/bob", "#!/bin/sh\\necho secret | sort\\nsleep 2"]', ""))
+    where = f"/workloads/{Known.objects.get().subject}"
+    for user, sees in ((bob, True), (cleo, False)):
+        client.force_login(user)
+        for address in ("/workloads", where):
+            shown = client.get(address).content.decode()
+            assert (">echo secret | sort<" in shown, ">bob: shell<" in shown) == (sees, not sees)
+            assert ("secret" in shown) == sees

@@ -147,3 +147,11 @@ def test_what_cannot_be_swept_is_said_beside_its_field(more: dict[str, object], 
     found = problems(Submission(**fields))  # type: ignore[arg-type]
     assert said in found.get(field, "")
     assert (not field) == (not found)
+
+
+def test_first_runs_go_one_a_device_and_in_ram_nobody_knows_how_many() -> None:
+    ok = [{"ok": True}]
+    device = {"node": "atlas", "device": "GPU-1", "need": {}, "room": {}, "checks": ok}
+    assert sweeps.at_once([device, {**device, "device": "GPU-2"}], alone=True) == 2
+    assert sweeps.at_once([{**device, "device": None}], alone=True) is None
+    assert sweeps.at_once([{**device, "device": None, "checks": [{"ok": False}]}], alone=True) == 0

@@ -46,8 +46,8 @@ class Command(BaseCommand):
             self.stdout.write(sentence)
 
     def _demo(self, admin: Any, node: str) -> None:
-        demo.workloads(admin)
         simulated = Device.objects.filter(node__name=node, simulated=True, retired=False).exists()
+        demo.workloads(admin, simulated=simulated)
         made, refused = demo.submit(admin, simulated=simulated)
         for sentence in refused:
             self.stdout.write(sentence)
