@@ -11,7 +11,7 @@ from calibration.domain.samples import RAM
 from placement.selectors.wording import listing, mapping, whole
 
 LEARNED = {
-    "need": "the need of the next run",
+    "need": "what the next run needs",
     "lower_bound": "a lower bound, where it used more than was known",
     "nothing": "nothing",
 }
@@ -23,7 +23,7 @@ STOPPED = {
     "runner": "its runner",
 }
 WORDS = {
-    "feeds": "what is learned",
+    "feeds": "it teaches",
     "memory": "memory that ran out",
     "stopped_by": "stopped by",
     "killed": "ended only after the grace, by SIGKILL",

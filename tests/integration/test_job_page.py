@@ -230,7 +230,7 @@ def test_every_end_shows_with_its_evidence_in_words(client, ada, outcome):
     for told in (
         "memory that ran outdevice memory", "asked for when it was refused2.0 GiB", "its cap13.0 GiB",
         "largest process, by the kernel60 MiB", "stopped bythe watchdog", "poolgpu1", "pid 7, name python",
-        "what is learneda lower bound, where it used more than was known",
+        "it teachesa lower bound, where it used more than was known",
     ):  # fmt: skip
         assert told in shown.replace("> <", "><"), told
     assert "max rss bytes" not in shown

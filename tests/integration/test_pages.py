@@ -216,7 +216,7 @@ def test_a_finished_job_shows_the_most_it_used_and_what_was_learned(client, ada)
     assert "What it held" in page
     assert "peak 12.0 GiB of 13.0 GiB granted" in page
     assert "peak 3.0 GiB of 4.0 GiB granted" in page
-    assert b"<dt>what is learned</dt><dd>the need of the next run</dd>" in answer.content
+    assert b"<dt>it teaches</dt><dd>what the next run needs</dd>" in answer.content
 
 
 def test_old_or_broken_json_in_a_row_still_shows(client, ada):

@@ -12,7 +12,7 @@ from calibration.domain.sediment import Key
 from calibration.models import Known
 from placement.selectors import wording
 from tests.integration.learned import a_run
-from tests.integration.rows import UUIDS, a_decision, a_job, a_machine, a_user
+from tests.integration.rows import UUIDS, a_decision, a_finished, a_job, a_machine, a_user
 
 pytestmark = pytest.mark.django_db
 
@@ -54,3 +54,16 @@ def test_a_command_without_a_script_is_called_by_itself_for_who_may_see_it(clien
             shown = client.get(address).content.decode()
             assert (">echo secret | sort<" in shown, ">bob: shell<" in shown) == (sees, not sees)
             assert ("secret" in shown) == sees
+
+
+@pytest.mark.parametrize("outcome, offered", [("failed", True), ("out_of_memory", True), ("completed", False)])
+def test_the_first_error_is_one_click_from_where_it_is_said_that_it_failed(
+    client: Client, outcome: str, offered: bool
+) -> None:
+    ada = a_user("ada")
+    a_machine()
+    job = a_finished(ada, outcome)
+    address = f'href="/jobs/{job.pk}/log?error=1"'
+    for user, theirs in ((ada, offered), (a_user("bob"), False)):
+        client.force_login(user)
+        assert (address in client.get(f"/jobs/{job.pk}").content.decode()) == theirs
