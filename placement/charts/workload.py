@@ -70,7 +70,9 @@ def durations(runs: Sequence[Run], standings: Mapping[int, Standing]) -> dict[st
 
 def spread(runs: Sequence[Run], standings: Mapping[int, Standing], kind: str) -> dict[str, Any]:
     """Return how many counting runs used how much: bars of equal width between the least and the most."""
-    peaks = sorted(p for run in runs if standings.get(run.id) is Standing.COUNTS and (p := run.row.peaks.get(kind)))
+    peaks = sorted(
+        p for run in runs if standings.get(run.id) is Standing.COUNTS and (p := run.row.peaks.get(kind)) is not None
+    )
     axis: dict[str, Any] = {"rangemode": "tozero", "tickformat": "d"}
     layout = {"hovermode": "closest", "yaxis": axis, "bargap": 0.05}
     if not peaks:

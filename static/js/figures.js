@@ -52,6 +52,13 @@
     showarrow: false, ...one, text: plain(one.text).replace(/\n/g, "<br>"), font: { size: 11, ...one.font, color: colour(one.name || "soft") },
   });
 
+  // All of one instant: a minute around it, where Plotly would show milliseconds.
+  function around(own, data) {
+    if (own?.xaxis?.type !== "date" || own.xaxis.range) return own;
+    const all = data.flatMap((trace) => trace.x ?? []), least = Math.min(...all), most = Math.max(...all);
+    return most - least < 10_000 ? { ...own, xaxis: { ...own.xaxis, range: [least - 30_000, most + 30_000] } } : own;
+  }
+
   function layout(own = {}, width = 600) {
     const soft = colour("soft"), line = colour("line"), axis = { gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true };
     return {
@@ -124,7 +131,7 @@
     legend(list, figure.data);
     more.figure = figure;
     if (more.open) window.figureTable(more, figure);
-    return Plotly.react(chart, figure.data.map(dress), layout(figure.layout, chart.clientWidth), { displayModeBar: false, responsive: true });
+    return Plotly.react(chart, figure.data.map(dress), layout(around(figure.layout, figure.data), chart.clientWidth), { displayModeBar: false, responsive: true });
   }
 
   // What a URL answers: {figure}, {current: true} where nothing changed, or {trouble: a sentence}.

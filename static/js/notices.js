@@ -57,8 +57,8 @@
     words.textContent = sentence;
     box.append(link, close, words);
     const place = toasts();
-    place.append(box);
-    while (place.children.length > 3) place.firstElementChild.remove();
+    place.prepend(box); // above the others, which stay where they are
+    while (place.children.length > 3) place.lastElementChild.remove();
     close.addEventListener("click", () => box.remove());
     let timer = setTimeout(() => box.remove(), AWAY);
     for (const name of ["pointerenter", "focusin"]) box.addEventListener(name, () => clearTimeout(timer));

@@ -254,3 +254,11 @@ def test_a_long_past_costs_no_more_than_a_short_one(page: Client, ada: User, mon
     after = steps()
     assert not {path: (before[path], n) for path, n in after.items() if n > 1.1 * before[path] + 1000}
     assert len(figure(page, "time")["data"][1]["x"]) <= 60
+
+
+def test_runs_that_used_none_of_a_kind_are_in_its_spread(page: Client, ada: User) -> None:
+    service.define(None, TEXT)
+    for ago in range(3):
+        a_run(ada, replace(NAMED, fingerprint=""), ram=2, vram=0, ago=ago)
+    (bars,) = figure(page, "spread", "vram")["data"]
+    assert (bars["x"], bars["y"]) == (["0 MiB"], [3])

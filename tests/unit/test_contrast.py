@@ -22,6 +22,9 @@ TEXT = [
     *[("ink", f"b-{basis}") for basis in LIGHTER],
     *[(f"b-{basis}", ground) for basis in OUTLINED for ground in ("card", "run-bg")],
     ("term-ink", "term"),
+    ("term-ink", "term-hit"),
+    ("term", "term-mark"),
+    ("card", "stop"),  # how many notices are unread
 ]
 """Text and what it stands on: 4.5 to 1."""
 GRAPHICS = [
