@@ -40,7 +40,8 @@ def content_security_policy(
 def kept_by_nobody(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Return a middleware that lets no cache keep an answer that says nothing of it.
 
-    Refusals name people and jobs, too, and a 404 or 405 may be kept unasked (RFC 9110, 15.1). Static files say how long they hold.
+    Refusals name people and jobs, too, and a 404 or 405 may be kept unasked (RFC 9110, 15.1).
+    Static files say how long they hold.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:

@@ -44,7 +44,9 @@ def _checked(name: str, text: str | None) -> Any:
     ours, _ = knobs_now()
     try:
         if name in Knobs.__dataclass_fields__:
-            Knobs.with_overrides({**asdict(ours), name: getattr(Knobs(), name) if text is None else value})
+            given = getattr(Knobs(), name) if text is None else value
+            taken = getattr(Knobs.with_overrides({**asdict(ours), name: given}), name)
+            value = taken if isinstance(value, str) else value  # 1_000, or other scripts' digits
         if name in InstrumentKnobs.__dataclass_fields__ and text is not None:
             InstrumentKnobs.defaults().replace(**{name: value})
     except (KnobError, BadKnob) as error:

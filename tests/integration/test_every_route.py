@@ -80,6 +80,34 @@ def there() -> dict[str, tuple[object, ...]]:
     }
 
 
+# What pages are asked for, in portions: what is refused at once hides what stands behind it.
+ASKED = (
+    ("page",),
+    ("q", "sort", "state", "user", "workload", "device", "reason", "whose", "outcome", "before", "v", "who", "order"),
+    ("range", "since", "stream", "line", "of", "to", "at", "workers", "again", "job", "text", "which", "key", "kind"),
+)
+NONSENSE = ("0", "9" * 30, f"-1 {MARKUP} ٣")
+LARGE = re.compile(r"/api$|/openapi.json$|chart.html$|/submit$|/admin/|/knobs$")  # these take long, and have own tests
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE)
+def test_no_page_fails_by_what_it_is_asked_for(there: dict[str, tuple[object, ...]], nonsense: str):
+    client = Client(raise_request_exception=False)
+    client.force_login(get_user_model().objects.get(username="ada"))
+    some = {name: values[:1] for name, values in there.items()}
+    pages = [address for route in routes() for address in addresses(route, some)]
+    pages = [page for page in pages if not LARGE.search(page) and client.get(page).status_code == 200]
+    assert len(pages) > 30
+    wrong = [
+        f"{page} asked for {names} = {nonsense[:20]!r} answers {answer.status_code}"
+        for page in pages
+        for names in ASKED
+        if (answer := client.get(page, dict.fromkeys(names, nonsense))).status_code >= 500
+        or (answer.status_code in (301, 302) and not re.match(r"/(?![/\\\\])", answer.url))
+    ]
+    assert wrong == []
+
+
 @pytest.mark.parametrize("who, part", [("ada", True), ("ben", False), ("vic", False), ("", False)])
 def test_no_address_fails_or_goes_without_its_headers(there: dict[str, tuple[object, ...]], who: str, part: bool):
     client = Client(raise_request_exception=False, headers={"HX-Request": "true"} if part else {})

@@ -46,6 +46,12 @@ def test_a_wrong_value_is_refused_with_a_sentence(name: str, text: str) -> None:
     assert not KnobOverride.objects.exists()
 
 
+@pytest.mark.parametrize("text, kept", [("1_000", 1000), ("٣", 3), ("3", 3)])
+def test_what_is_kept_is_the_number_that_was_understood(text: str, kept: int) -> None:
+    assert tuning.turn(None, "disk_low_mib", text) == f"disk_low_mib is {kept} from the next decision on."
+    assert KnobOverride.objects.get().value == kept
+
+
 def test_two_that_bound_one_another_are_judged_by_what_is_in_force() -> None:
     tuning.turn(None, "ram_low", "0.5")
     assert tuning.turn(None, "ram_high", "0.6") == "ram_high is 0.6 from the next decision on."
