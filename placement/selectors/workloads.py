@@ -204,4 +204,4 @@ def _sub(user: AbstractBaseUser, subject: Subject, params: str) -> str:
             return "not defined any more"
         return row.summary or (row.command.strip().splitlines()[0][:120] if sees else "")
     rest = (subject.script or subjects.directory_of(subject, params)) if sees else ""
-    return f"{subject.runner} · {subject.program}" + (f" · {rest}" if rest else "")
+    return f"{subject.runner} · {subject.program}" + (f" · {rest}" if rest not in ("", subject.program) else "")

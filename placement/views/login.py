@@ -114,6 +114,8 @@ def password(request: HttpRequest) -> HttpResponse:
     """Set a password; whoever has one already gives the old one first."""
     kind = PasswordChangeForm if request.user.has_usable_password() else SetPasswordForm
     form = kind(request.user, request.POST if request.method == "POST" else None)
+    form.fields["new_password2"].label = "The same again"
+    form.fields["new_password2"].help_text = ""
     if request.method == "POST" and form.is_valid():
         auth.update_session_auth_hash(request, form.save())
         messages.success(request, "The password is set.")

@@ -67,3 +67,10 @@ def test_the_first_error_is_one_click_from_where_it_is_said_that_it_failed(
     for user, theirs in ((ada, offered), (a_user("bob"), False)):
         client.force_login(user)
         assert (address in client.get(f"/jobs/{job.pk}").content.decode()) == theirs
+
+
+def test_the_second_field_of_a_password_says_what_it_is_for(client: Client) -> None:
+    client.force_login(a_user("ada"))
+    shown = client.get("/password").content.decode()
+    assert 'id_new_password2">The same again</label>' in shown
+    assert "confirmation" not in shown
