@@ -8,36 +8,13 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Response, expect
 
-from tests.browser import browser, watched_tab
+from tests.browser import watched_tab
 from tests.person import Person
-from tests.service import LiveService, live_service
 
 SOON = 15_000  # milliseconds
 LARGE = {"gpu": "one", "declared_vram": "20 GiB", "declared_ram": "32 MiB"}
 NAMES = ("train-vit", "train-gan", "eval-vit", "bake")
 WAITING = "#now-waiting .row"
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[LiveService]:
-    with live_service(simulate="1x24GiB") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as running:
-        yield running
-
-
-def login_link(service: LiveService, name: str = "admin") -> str:
-    said = service.manage("login_link", name, "--address", service.address)
-    return said.stdout.split("Login (once): ")[1].strip()
-
-
-@pytest.fixture(scope="module")
-def person(service: LiveService) -> Person:
-    return Person(service.address, login_link(service))
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +35,8 @@ def jobs(person: Person, holder: int) -> Iterator[dict[str, int]]:
 
 
 @pytest.fixture
-def page(service: LiveService, chromium: Browser, jobs: dict[str, int]) -> Iterator[Page]:
-    with watched_tab(chromium, service.address, login_link(service)) as tab:
+def page(chromium: Browser, person: Person, jobs: dict[str, int]) -> Iterator[Page]:
+    with watched_tab(chromium, person) as tab:
         yield tab
 
 
@@ -143,15 +120,12 @@ def test_a_look_brings_what_changed_and_no_more(page: Page) -> None:
 
 
 def test_a_stranger_finds_within_two_clicks_why_a_job_waits(
-    service: LiveService, chromium: Browser, jobs: dict[str, int], holder: int
+    person: Person, chromium: Browser, jobs: dict[str, int], holder: int
 ) -> None:
-    code = (
-        "from django.contrib.auth.models import User; from placement.models import Member; "
-        "Member.objects.create(user=User.objects.create_user('vic'), role='viewer')"
-    )
-    service.manage("shell", "-c", code)
+    link = re.search(r"/login/link/[\w-]+", person.send("/people/add", b"name=stranger&role=viewer"))
+    assert link
     job = jobs["eval-vit"]
-    with watched_tab(chromium, service.address, login_link(service, "vic")) as tab:
+    with watched_tab(chromium, Person(person.address, link[0])) as tab:
         row = tab.locator(f'[data-job="{job}"]')  # no click: the reason and what is missing
         expect(row.locator(".because")).to_contain_text(f"leased by #{holder} leaves 4.0 GiB", timeout=SOON)
         expect(row.locator(".gauge")).to_contain_text("16.0 GiB short")
@@ -182,3 +156,30 @@ def test_a_thousand_waiting_jobs_are_a_short_page(page: Page, person: Person) ->
     page.locator(f"#pick-{first}").check()
     page.locator("#bulk").get_by_role("button", name="Cancel").click()
     expect(page.locator("#messages")).to_contain_text("1000 cancelled.")
+
+
+WATCH = """() => { window.shifted = 0; new PerformanceObserver((list) => {
+  for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value;
+}).observe({ type: "layout-shift" }); }"""
+PUSH = """() => new Promise((done) => { document.getElementById("content").prepend(Object.assign(
+  document.createElement("hr"), { style: "height: 200px" })); requestAnimationFrame(() => setTimeout(done, 300)); })"""
+
+
+def test_nothing_moves_under_the_eyes_of_who_only_looks(page: Page, holder: int) -> None:
+    page.goto("/devices")
+    device = page.locator(".charts figcaption a").first.get_attribute("href")
+    tabs = {path: page.context.new_page() for path in ("/", str(device), f"/jobs/{holder}")}
+    for path, tab in tabs.items():
+        tab.goto(path)
+    tabs[str(device)].wait_for_selector(".chart .main-svg", timeout=SOON)
+    tabs[f"/jobs/{holder}"].wait_for_selector(".chart .main-svg", timeout=SOON)
+    expect(tabs["/"].locator(WAITING)).to_have_count(4, timeout=SOON)
+    polls(tabs["/"], 3)  # until what was learned of the newcomers stands there
+    for tab in tabs.values():
+        tab.evaluate(WATCH)
+    polls(tabs["/"], 8)
+    assert {path: moved for path, tab in tabs.items() if (moved := tab.evaluate("window.shifted")) >= 0.01} == {}
+    tabs["/"].evaluate(PUSH)
+    assert tabs["/"].evaluate("window.shifted") > 0.01  # what moves is seen
+    for tab in tabs.values():
+        tab.close()
