@@ -56,7 +56,7 @@ def submit(user: User, submission: Submission, *, form_key: str | None = None, r
     ``repeats`` is the ended job that this one is run again for. Raise Refused (with a sentence per field), NotYours,
     or Infeasible: then nothing is stored.
     """
-    if form_key and (earlier := Job.objects.filter(form_key=form_key, user=user).first()):
+    if earlier := made_by(user, form_key):
         return earlier
     if submission.sweep:
         raise ValueError("a sweep makes many jobs: sweeps.submit() stores it")
@@ -77,10 +77,20 @@ def submit(user: User, submission: Submission, *, form_key: str | None = None, r
                 job.save(force_insert=True)
             tying.tie(job, named)
     except IntegrityError:
-        earlier = Job.objects.filter(form_key=form_key, user=user).first() if form_key else None
+        earlier = made_by(user, form_key)
         if earlier is None:
             raise
         return earlier
+    return job
+
+
+def made_by(user: User, form_key: str | None) -> Job | None:
+    """Return the job that a form made when it was sent before. Raise Refused where somebody else sent one like it."""
+    job = Job.objects.filter(form_key=form_key).first() if form_key else None
+    if job is not None and job.user_id != user.pk:
+        raise Refused(
+            "Somebody else sent a form with this form_key; nothing was submitted. Reload the page, or make one up."
+        )
     return job
 
 

@@ -57,7 +57,7 @@ def submit(user: User, submission: Submission, *, form_key: str | None = None) -
     """
     if not submission.sweep:
         return jobs.submit(user, submission, form_key=form_key)
-    if form_key and (earlier := Job.objects.filter(form_key=form_key, user=user).first()):
+    if earlier := jobs.made_by(user, form_key):
         return earlier
     members, same = _members(user, submission)
     first = members[0]
@@ -70,7 +70,7 @@ def submit(user: User, submission: Submission, *, form_key: str | None = None) -
             arrays.store_each(members, submission.array_limit, _as_submitted(submission))
             tying.tie(first, named)
     except IntegrityError:
-        earlier = Job.objects.filter(form_key=form_key, user=user).first() if form_key else None
+        earlier = jobs.made_by(user, form_key)
         if earlier is None:
             raise
         return earlier

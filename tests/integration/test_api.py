@@ -94,6 +94,18 @@ def test_the_same_key_twice_makes_one_job(client, ada):
     assert Job.objects.count() == 1
 
 
+@pytest.mark.parametrize("more", [{}, {"command": "echo {n}", "sweep": {"n": "1..3"}}])
+def test_a_key_that_somebody_else_sent_makes_nothing_and_shows_nothing(client, ada, more):
+    body = {"command": "sleep 60", "cwd": "/tmp", "form_key": "once", **more}
+    assert post(client, "/api/v1/jobs", body).status_code == 201
+    count = Job.objects.count()
+    client.force_login(a_user("eve"))
+    answer = post(client, "/api/v1/jobs", body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "refused")
+    assert "Somebody else" in answer.json()["error"]["message"]
+    assert Job.objects.count() == count
+
+
 def test_an_estimate_stores_nothing(client, ada):
     body = post(client, "/api/v1/estimate", {"command": "python x.py", "cwd": "/tmp", "gpu": "one"}).json()
     assert body["estimate"]["basis"] == "cold_start"

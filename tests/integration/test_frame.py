@@ -54,7 +54,7 @@ def test_whose_account_jobs_run_as_is_said_once_on_a_page(client, monkeypatch, p
     tidegate._notice._kept.clear()
 
 
-@pytest.mark.parametrize("name", ["500.html", "403_csrf.html"])
+@pytest.mark.parametrize("name", ["400.html", "500.html", "403_csrf.html"])
 def test_a_page_for_when_all_else_fails_needs_no_request_and_says_what_to_do(name: str) -> None:
     page = render_to_string(name)
     assert re.search(r"<p data-message>[^<]+</p>", page)

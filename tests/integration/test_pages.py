@@ -271,6 +271,13 @@ def test_what_can_never_fit_is_refused_and_nothing_is_stored(client, ada):
     assert "can give at most" in text_of(answer)
 
 
+def test_what_is_too_much_to_read_is_told_as_such(client, ada):
+    for sent in ({"command": "x" * 3_000_000}, {"job": list(range(1001))}):
+        answer = client.post("/submit", sent)
+        assert answer.status_code == 400
+        assert "more than 2.5 MB or more than 1,000 fields" in text_of(answer)
+
+
 def test_the_estimate_answers_while_typing(client, ada):
     a_machine()
     form = {"form_key": "k", "command": "python train.py", "cwd": "/tmp", "gpu": "one", "workers": "1"}
