@@ -64,7 +64,7 @@ class Person:
         """Return one job as the API shows it."""
         return dict(self.call(f"/api/v1/jobs/{job_id}")["job"])
 
-    def wait_for(self, job_id: int, state: str, timeout: float = 20.0) -> dict[str, Any]:
+    def wait_for(self, job_id: int, state: str, timeout: float = 40.0) -> dict[str, Any]:
         """Return the job once it is in a state."""
 
         def there() -> dict[str, Any] | None:
@@ -83,7 +83,7 @@ class Person:
     def _open(self, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
         request = urllib.request.Request(self._url(path), data=body, headers=headers)
         try:
-            return self.opener.open(request, timeout=15)
+            return self.opener.open(request, timeout=30)
         except urllib.error.HTTPError as error:
             with error:
                 text = error.read().decode("utf-8", "replace")
@@ -95,7 +95,12 @@ class Person:
 
 def sign_in(service: Any, name: str = "admin") -> Person:
     """Return somebody logged in by a fresh one-time link of a running service (tests.service.LiveService)."""
+    return Person(service.address, login_link(service, name))
+
+
+def login_link(service: Any, name: str = "admin") -> str:
+    """Return a fresh one-time link."""
     done = service.manage("login_link", name, "--address", service.address)
     link = re.search(r"http\S+/login/link/\S+", done.stdout + done.stderr)
     assert link, done
-    return Person(service.address, link[0])
+    return link[0]

@@ -29,7 +29,7 @@ def redis() -> Iterator[str]:
         with (Path(folder) / "log").open("wb") as log:
             process = subprocess.Popen(program.argv, stdout=log, stderr=log)
         try:
-            until(program.ready, 10, "redis-server to answer")
+            until(program.ready, 20, "redis-server to answer")
             yield f"redis+socket://{folder}/redis.sock?virtual_host=0"
         finally:
             process.terminate()

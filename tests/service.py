@@ -67,7 +67,7 @@ class LiveService:
         (pid,) = [child["pid"] for key, child in children.items() if key.partition("@")[0] == name]
         return int(pid)
 
-    def get(self, path: str, timeout: float = 5) -> tuple[int, str]:
+    def get(self, path: str, timeout: float = 20) -> tuple[int, str]:
         """Return status and text of a page, without a login."""
         with urllib.request.urlopen(self.address + path, timeout=timeout) as answer:
             return answer.status, answer.read().decode()
@@ -115,7 +115,7 @@ def live_service(
     """
     with tempfile.TemporaryDirectory(prefix="tidegate-live-", ignore_cleanup_errors=True) as folder:
         where = data or Path(folder) / "data"
-        surroundings = {key: value for key, value in os.environ.items() if not key.startswith("TIDEGATE_")}
+        surroundings = {key: value for key, value in os.environ.items() if not key.startswith(("TIDEGATE_", "DJANGO_"))}
         surroundings |= {"TIDEGATE_DATA": str(where), "TIDEGATE_NODE": "testnode"}
         if simulate:
             surroundings["TIDEGATE_SIMULATE"] = simulate

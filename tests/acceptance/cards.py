@@ -96,7 +96,7 @@ class Desk:
         """Return what a job has printed."""
         return "".join(path.read_text() for path in sorted(self.service.data.glob(f"runs/{job}-*/stdout.log")))
 
-    def waits(self, job: int, pattern: str, timeout: float = 10.0) -> dict[str, Any]:
+    def waits(self, job: int, pattern: str, timeout: float = 30.0) -> dict[str, Any]:
         """Return the job once its reason reads so; fail as soon as it does not wait any more."""
 
         def reason() -> dict[str, Any] | None:
@@ -121,9 +121,9 @@ class Desk:
             now = self.pool(pool)
             return now if all(now[name] == value for name, value in figures.items()) else None
 
-        return until(there, 10, f"{pool} with {figures}", 0.1)
+        return until(there, 20, f"{pool} with {figures}", 0.1)
 
-    def flagged(self, job: int, pattern: str, timeout: float = 10.0) -> str:
+    def flagged(self, job: int, pattern: str, timeout: float = 30.0) -> str:
         """Return a job's flag that reads so, once it is there."""
 
         def flag() -> str | None:

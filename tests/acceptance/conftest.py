@@ -1,17 +1,51 @@
-"""What stories share: one browser a module."""
+"""What stories share: one browser for all; one service, and its admin, for those who look at pages and leave it idle.
+
+Each worker of a test run has its own. A module that wants a service of another kind has a fixture of that name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
-from tests.browser import browser
+from tests.acceptance.scene import admin, end_all
+from tests.browser import browser, watched_tab
+from tests.person import Person
+from tests.service import LiveService, live_service
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A running browser. As long as it is there a loop runs in this thread, in which Django would refuse queries."""
+    with browser() as running, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        yield running
+
+
+@pytest.fixture(scope="session")
+def desk() -> Iterator[tuple[LiveService, Person]]:
+    """A service with one simulated device of 24 GiB, and its first admin."""
+    with live_service(simulate="1x24GiB") as running:
+        yield running, admin(running)
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """A running browser; two at once are not possible in one process, so it ends with its module."""
-    with browser() as running:
-        yield running
+def service(desk: tuple[LiveService, Person]) -> Iterator[LiveService]:
+    """The shared service. What ended before a module is still listed; nothing waits or runs."""
+    yield desk[0]
+    end_all(*desk)
+
+
+@pytest.fixture(scope="module")
+def person(desk: tuple[LiveService, Person], service: LiveService) -> Person:
+    """The admin of the shared service."""
+    return desk[1]
+
+
+@pytest.fixture
+def page(chromium: Browser, person: Person) -> Iterator[Page]:
+    """A logged-in admin's tab, of which nothing may be complained."""
+    with watched_tab(chromium, person) as tab:
+        yield tab

@@ -66,22 +66,22 @@ class Run:
 
     @property
     def started(self) -> Started:
-        return until(lambda: read_started(self.dir), 5, "started.json")
+        return until(lambda: read_started(self.dir), 20, "started.json")
 
-    def leader(self, timeout: float = 10) -> LeaderExit:
+    def leader(self, timeout: float = 20) -> LeaderExit:
         return until(lambda: read_leader(self.dir), timeout, "leader.json")
 
-    def ended(self, timeout: float = 15) -> ExitRecord:
+    def ended(self, timeout: float = 30) -> ExitRecord:
         record = until(lambda: read_exit(self.dir), timeout, "exit.json")
         started = read_started(self.dir)
         if started is not None:
-            until(lambda: not members(started), 5, "the end of every process of the run")
+            until(lambda: not members(started), 20, "the end of every process of the run")
         return record
 
     def log(self, name: str = "stdout") -> bytes:
         return (self.dir / f"{name}.log").read_bytes()
 
-    def wait_for_log(self, text: bytes, timeout: float = 10) -> None:
+    def wait_for_log(self, text: bytes, timeout: float = 20) -> None:
         until(lambda: text in self.log(), timeout, f"{text!r} in the log")
 
 
@@ -99,5 +99,5 @@ def _end(run: Run) -> None:
         return
     if look(run.dir).phase is not Phase.EXITED:
         kill_members([started.runner], signal.SIGKILL)
-        until(lambda: not alive(started.runner), 5, "the runner's end")
-    until(lambda: kill_members(members(started), signal.SIGKILL) == 0, 10, "the end of every process")
+        until(lambda: not alive(started.runner), 20, "the runner's end")
+    until(lambda: kill_members(members(started), signal.SIGKILL) == 0, 20, "the end of every process")

@@ -94,7 +94,7 @@ def end_all(service: LiveService, person: Person) -> None:
     for (job_id,) in rows(service, "SELECT id FROM placement_job WHERE state != 'finished' ORDER BY id DESC"):
         person.call(f"/api/v1/jobs/{job_id}/cancel", {})
     left = "SELECT id, state FROM placement_job WHERE state != 'finished'"
-    until(lambda: not rows(service, left), 20, "every job to end", 0.1)
+    until(lambda: not rows(service, left), 60, "every job to end", 0.1)
     assert live_leases(service) == 0
 
 
@@ -104,7 +104,7 @@ def record(service: LiveService, job_id: int, name: str, attempt: int = 1) -> di
     return dict(json.loads(path.read_text()))
 
 
-def waits(person: Person, job_id: int, code: str, timeout: float = 15.0) -> dict[str, Any]:
+def waits(person: Person, job_id: int, code: str, timeout: float = 30.0) -> dict[str, Any]:
     """Return the job once it waits and this code leads."""
 
     def there() -> dict[str, Any] | None:

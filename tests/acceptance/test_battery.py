@@ -79,7 +79,7 @@ def test_s2_what_can_never_fit_is_refused_at_once_with_what_there_is(desk: Desk)
     asked = time.monotonic()
     with pytest.raises(Refusal) as refused:
         desk.submit("exec sleep 300", gib=80)
-    assert time.monotonic() - asked < 2
+    assert time.monotonic() - asked < 5  # no look at the machine is waited for
     assert refused.value.status in (400, 409, 422)
     assert re.search(r"Needs 80\.0 GiB; gpu0 can give at most 22\.9 GiB", str(refused.value.body))
     assert desk.jobs_stored() == before

@@ -8,46 +8,19 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, TimeoutError, expect
 
-from tests.browser import log_in, watched_tab
-from tests.person import Person
-from tests.service import LiveService, live_service
-from tests.wait import until
+from tests.acceptance.scene import end_all
+from tests.browser import log_in
+from tests.person import Person, login_link
+from tests.service import LiveService
 
 SOON = 15_000  # milliseconds
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[LiveService]:
-    with live_service(simulate="1x24GiB") as running:
-        yield running
-
-
-def login_link(service: LiveService, name: str = "admin") -> str:
-    said = service.manage("login_link", name, "--address", service.address)
-    return said.stdout.split("Login (once): ")[1].strip()
-
-
-@pytest.fixture(scope="module")
-def person(service: LiveService) -> Person:
-    return Person(service.address, login_link(service))
-
-
-@pytest.fixture
-def page(service: LiveService, chromium: Browser) -> Iterator[Page]:
-    """A logged-in admin's tab, of which nothing may be complained."""
-    with watched_tab(chromium, service.address, login_link(service)) as tab:
-        yield tab
-
-
 @pytest.fixture(autouse=True)
-def nothing_left(request: pytest.FixtureRequest, person: Person) -> Iterator[None]:
+def nothing_left(service: LiveService, person: Person) -> Iterator[None]:
     """Cancel what a test left, so that the next one finds an idle machine."""
     yield
-    queue = person.call("/api/v1/queue")
-    for job in (*queue["queued"], *queue["running"]):
-        person.call(f"/api/v1/jobs/{job['id']}/cancel", {})
-    for job in queue["running"]:
-        person.wait_for(job["id"], "finished")
+    end_all(service, person)
 
 
 def submit_by_form(page: Page, command: str, **fields: str) -> None:

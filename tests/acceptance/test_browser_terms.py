@@ -9,28 +9,15 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import watched_tab
-from tests.person import Person, sign_in
-from tests.service import LiveService, live_service
+from tests.person import Person
 
 SOON = 15_000  # milliseconds
 SMALL = "20 MiB"
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[LiveService]:
-    with live_service(simulate="1x24GiB") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def person(service: LiveService) -> Person:
-    return sign_in(service)
-
-
-@pytest.fixture(scope="module")
-def tab(service: LiveService, chromium: Browser) -> Iterator[Page]:
-    said = service.manage("login_link", "admin", "--address", service.address).stdout
-    with watched_tab(chromium, service.address, said.split("Login (once): ")[1].strip()) as opened:
+def tab(chromium: Browser, person: Person) -> Iterator[Page]:
+    with watched_tab(chromium, person) as opened:
         yield opened
 
 

@@ -123,7 +123,7 @@ def test_a_driver_updated_under_the_service_closes_the_cards_and_not_the_machine
     for card in (A, B):
         assert "version mismatch" in desk.seen(card, state="unreadable")["message"]
     # The last good figures count as long as any others would; then they are too old to start on.
-    until(lambda: (desk.pool(A)["age_s"] or 0) > KNOBS["stale_seconds"], 10, "the reading to grow old", 0.1)
+    until(lambda: (desk.pool(A)["age_s"] or 0) > KNOBS["stale_seconds"], 20, "the reading to grow old", 0.1)
     waiting = desk.submit("exec sleep 316", gib=1)
     desk.waits(waiting, r"^No fresh measurement of gpu[01] for .*version mismatch")
     without = desk.submit("echo done", gib=None, gpu="none")
@@ -143,13 +143,13 @@ def test_a_driver_that_hangs_stops_starts_and_nothing_else(desk: Desk, cards: Ca
 
     cards.options = {"block": (0, 60)}
     cards.write()
-    until(lambda: (desk.pool(A)["age_s"] or 0) > KNOBS["stale_seconds"], 10, "the reading to grow old", 0.1)
+    until(lambda: (desk.pool(A)["age_s"] or 0) > KNOBS["stale_seconds"], 20, "the reading to grow old", 0.1)
     waiting = desk.submit("exec sleep 318", gib=2)
     desk.waits(waiting, r"^No fresh measurement of gpu[01] for .*has not answered a call for more than")
     asked = time.monotonic()
     desk.person.call(f"/api/v1/jobs/{running}/cancel", {})
     assert desk.person.wait_for(running, "finished")["outcome"] == "cancelled"
-    assert time.monotonic() - asked < 5
+    assert time.monotonic() - asked < 20  # the call hangs for 60
     assert "No fresh measurement" in desk.person.read("/")
     without = desk.submit("echo done", gib=None, gpu="none")
     assert desk.person.wait_for(without, "finished")["outcome"] == "completed"

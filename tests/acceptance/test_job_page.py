@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser import browser, watched_tab
 from tests.person import Person
-from tests.service import REPOSITORY, LiveService, live_service
+from tests.service import REPOSITORY
 
 SOON = 15_000  # milliseconds
 HOLDS = """
@@ -23,34 +20,6 @@ for _ in range(int(sys.argv[2])):
     time.sleep(0.5)
 """
 """A run that takes 1.5 GiB of its device for each of its workers."""
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[LiveService]:
-    with live_service(simulate="1x24GiB") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as running:
-        yield running
-
-
-def login_link(service: LiveService) -> str:
-    said = service.manage("login_link", "admin", "--address", service.address)
-    return said.stdout.split("Login (once): ")[1].strip()
-
-
-@pytest.fixture(scope="module")
-def person(service: LiveService) -> Person:
-    return Person(service.address, login_link(service))
-
-
-@pytest.fixture
-def page(service: LiveService, chromium: Browser) -> Iterator[Page]:
-    with watched_tab(chromium, service.address, login_link(service)) as tab:
-        yield tab
 
 
 def test_a_waiting_job_says_what_would_start_it_and_a_click_does_it(page: Page, person: Person, tmp_path: Path) -> None:

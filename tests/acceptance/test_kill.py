@@ -120,7 +120,7 @@ def all_down(service: LiveService, while_down: Callable[[], None]) -> None:
         victims = pids(service)
         for pid in victims.values():
             kill(pid)
-        until(lambda: not any(_lives(pid) for pid in victims.values()), 5, "the end of all processes")
+        until(lambda: not any(_lives(pid) for pid in victims.values()), 20, "the end of all processes")
         while_down()
     finally:
         os.kill(supervisor, signal.SIGCONT)
@@ -136,7 +136,7 @@ def _lives(pid: int) -> bool:
 def end_alone(service: LiveService, jobs: Jobs) -> None:
     jobs.open("alone")
     record = service.data / "runs" / f"{jobs.alone}-1" / "control" / "exit.json"
-    until(record.exists, 10, "the end of a job that nobody watches")
+    until(record.exists, 20, "the end of a job that nobody watches")
 
 
 def check_all(service: LiveService, jobs: Jobs) -> None:
@@ -203,7 +203,7 @@ def test_after_the_supervisors_end_jobs_go_on_and_the_next_up_takes_them_over(
         os.kill(service.up()["pid"], how)
         assert service.process is not None
         assert service.process.wait(15) == (0 if how is signal.SIGTERM else -how)
-        until(lambda: not any(_lives(child) for child in children), 5, "the end of every process")
+        until(lambda: not any(_lives(child) for child in children), 20, "the end of every process")
         if how is signal.SIGTERM:
             assert "Tidegate has stopped; 5 jobs go on" in service.said()
         end_alone(service, jobs)

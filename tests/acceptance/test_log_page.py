@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser import watched_tab
-from tests.person import Person, sign_in
-from tests.service import LiveService, live_service
+from tests.person import Person
 from tests.wait import until
 
 SOON = 15_000  # milliseconds
@@ -37,25 +33,6 @@ for n in range(30):
 while not (go.parent / "end").exists():
     time.sleep(0.05)
 """
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[LiveService]:
-    with live_service(simulate="1x24GiB") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def person(service: LiveService) -> Person:
-    return sign_in(service)
-
-
-@pytest.fixture
-def page(service: LiveService, chromium: Browser) -> Iterator[Page]:
-    """A logged-in admin's tab, of which nothing may be complained."""
-    said = service.manage("login_link", "admin", "--address", service.address)
-    with watched_tab(chromium, service.address, said.stdout.split("Login (once): ")[1].strip()) as tab:
-        yield tab
 
 
 def test_the_output_is_followed_searched_and_its_first_error_found(page: Page, person: Person, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Visit:
         for width, theme in looks:
             self._dress(width, theme)
             try:  # charts take a moment to follow
-                until(lambda w=width: self.page.evaluate(WIDE) <= w, 3, "the page to fit")  # type: ignore[misc]
+                until(lambda w=width: self.page.evaluate(WIDE) <= w, 20, "the page to fit")  # type: ignore[misc]
             except AssertionError:
                 wrong.append(f"wider than {width} px: {self.page.evaluate(TOO_WIDE)}")
             rules = OF_A_LOOK if (width, theme) != LOOKS[0] else ()

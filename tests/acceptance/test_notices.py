@@ -11,33 +11,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser import watched_tab
-from tests.person import Person, sign_in
-from tests.service import LiveService, live_service
+from tests.person import Person
 from tests.wait import until
 
 SOON = 20_000  # milliseconds
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[LiveService]:
-    with live_service(simulate="1x24GiB") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def person(service: LiveService) -> Person:
-    return sign_in(service)
-
-
-@pytest.fixture
-def page(service: LiveService, chromium: Browser) -> Iterator[Page]:
-    """A logged-in admin's tab, of which nothing may be complained."""
-    said = service.manage("login_link", "admin", "--address", service.address)
-    with watched_tab(chromium, service.address, said.stdout.split("Login (once): ")[1].strip()) as tab:
-        yield tab
 
 
 @contextmanager
@@ -153,6 +132,9 @@ def test_an_end_is_told_by_the_bell_a_webhook_and_a_letter(
         for path in ("/notices", "/notices/settings"):
             page.goto(path)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+    for name in ("my webhook", "my mail"):  # nobody listens there any more
+        page.get_by_role("button", name=f"Remove {name}").click()
+        expect(page.locator("#hooks")).not_to_contain_text(name)
 
 
 def test_a_browser_shows_them_only_after_it_was_asked_by_a_click(page: Page, person: Person) -> None:

@@ -40,7 +40,7 @@ def test_runs_end_as_they_do_from_a_launcher(nursery: Nursery) -> None:
 def test_a_runner_is_nobodys_child_and_leads_a_session_of_its_own(nursery: Nursery) -> None:
     run = Run("sleep 300")
     assert nursery.launch(run.dir).message == "started"
-    runner = until(lambda: read_stat(look(run.dir).started.runner.pid), 5, "the runner")  # type: ignore[union-attr]
+    runner = until(lambda: read_stat(look(run.dir).started.runner.pid), 20, "the runner")  # type: ignore[union-attr]
     assert runner.ppid not in (pid_of(nursery), os.getpid())
     assert runner.sid == runner.pid
     assert runner.name == "runner run"
@@ -127,7 +127,7 @@ def test_a_runner_that_says_nothing_holds_up_its_own_start_only(nursery: Nursery
     os.mkfifo(stuck.control / "runner.log")  # opening it waits for a reader that never comes
     began = time.monotonic()
     assert nursery.launch(stuck.dir, timeout_s=0.3).ok is False
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15  # and not for ever
     run = Run("exit 2")
     assert nursery.launch(run.dir).ok
     assert run.ended().code == 2

@@ -29,7 +29,7 @@ def test_workers_that_are_asked_to_end_go_within_seconds_and_the_job_goes_on(tmp
             worker = psutil.Process(service.pid(name))
             asked = time.monotonic()
             os.kill(worker.pid, signal.SIGTERM)
-            until(lambda worker=worker: not worker.is_running(), 15, f"the end of {name}", 0.05)
+            until(lambda worker=worker: not worker.is_running(), 20, f"the end of {name}", 0.05)
             assert time.monotonic() - asked < 10
         until(lambda: person.job(job)["used"].get("ram") is not None, 20, "the job to be looked at again", 0.1)
         assert (rows(service, RUNNING, job), live_leases(service)) == (before, leases)

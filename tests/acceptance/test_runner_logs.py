@@ -73,7 +73,7 @@ sys.exit(main(sys.argv[3:]))
         command = [sys.executable, "-S", "-E", "-s", "-c", program, name, str(full), str(run.dir)]
         subprocess.run(command, cwd=CODE_ROOT, check=True, capture_output=True, timeout=10)
         if name == "exit.json":
-            until(lambda r=run: (r.control / "runner.log").read_bytes(), 5, "the runner's note")
+            until(lambda r=run: (r.control / "runner.log").read_bytes(), 20, "the runner's note")
             assert look(run.dir).exit is None
         full.unlink()
         record = run.ended()

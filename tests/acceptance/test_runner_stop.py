@@ -69,9 +69,9 @@ def test_a_stopped_job_can_still_end_politely() -> None:
     run = Run("trap 'exit 0' TERM; echo up; kill -STOP $$; sleep 300", grace_s=5).start()
     run.wait_for_log(b"up")
     stat = Path(f"/proc/{run.started.child.pid}/stat")
-    until(lambda: ") T " in stat.read_text(), 5, "the stop")
+    until(lambda: ") T " in stat.read_text(), 20, "the stop")
     request_stop(run.dir, "cancel")
-    assert run.ended(timeout=4).code == 0
+    assert run.ended().code == 0
 
 
 def test_a_child_in_another_session_is_ended_with_the_job() -> None:
@@ -87,7 +87,7 @@ def test_the_watchdog_does_not_wait() -> None:
     run = Run("trap 'echo handler' TERM; echo up; while :; do sleep 0.05; done", grace_s=60).start()
     run.wait_for_log(b"up")
     request_stop(run.dir, "watchdog")
-    record = run.ended(timeout=3)
+    record = run.ended()
     assert (record.signal, record.killed, record.stopped_by) == (signal.SIGKILL, True, "watchdog")
     assert run.log() == b"up\n"
 
@@ -97,7 +97,7 @@ def test_a_second_request_may_hasten_the_end_and_keeps_the_first_reason() -> Non
     run.wait_for_log(b"up")
     request_stop(run.dir, "cancel")
     request_stop(run.dir, "impatient", grace_s=0)
-    record = run.ended(timeout=3)
+    record = run.ended()
     assert (record.signal, record.stopped_by) == (signal.SIGKILL, "cancel")
 
 
@@ -105,7 +105,7 @@ def test_a_request_is_found_without_a_signal() -> None:
     run = Run("echo up; sleep 300").start()
     run.wait_for_log(b"up")
     (run.control / "stop.json").write_text('{"reason": "log", "grace_s": 3}')
-    record = run.ended(timeout=4)
+    record = run.ended()
     assert (record.signal, record.stopped_by) == (signal.SIGTERM, "log")
 
 
@@ -122,7 +122,7 @@ def test_term_to_the_runner_alone_is_a_stop_and_a_closed_terminal_is_none() -> N
 
 def test_the_time_limit_is_kept() -> None:
     run = Run("trap '' TERM; echo up; while :; do sleep 0.05; done", time_limit_s=0.5, grace_s=0.3).start()
-    record = run.ended(timeout=4)
+    record = run.ended()
     assert (record.signal, record.stopped_by, record.killed) == (signal.SIGKILL, "time_limit", True)
     assert record.duration_s is not None
     assert 0.7 < record.duration_s < 3.0
@@ -146,7 +146,7 @@ def test_a_request_during_the_start_leaves_no_process(delay_s: float) -> None:
     threading.Event().wait(delay_s)
     assert request_stop(run.dir, "cancel") in ("signalled", "not_started")
     launching.join()
-    record = run.ended(timeout=5)
+    record = run.ended()
     assert record.stopped_by == "cancel"
     assert (record.code, record.signal) in ((None, None), (None, signal.SIGTERM))
     assert look(run.dir).phase is Phase.EXITED
@@ -195,10 +195,10 @@ def test_a_storm_of_forks_ends_within_the_grace_and_two_seconds(kind: str) -> No
     run = Run(argv=[sys.executable, "-S", "-E", "-c", _STORM, kind], grace_s=0.5).start()
     run.wait_for_log(b"up")
     growth = run.home / "growth"
-    until(lambda: growth.exists() and growth.stat().st_size > 500, 10, "a storm")
+    until(lambda: growth.exists() and growth.stat().st_size > 500, 20, "a storm")
     began = time.monotonic()
     request_stop(run.dir, "cancel")
-    record = run.ended(timeout=8)
+    record = run.ended()
     assert time.monotonic() - began < 0.5 + 2
     assert record.stopped_by == "cancel"
     size = growth.stat().st_size
@@ -208,7 +208,7 @@ def test_a_storm_of_forks_ends_within_the_grace_and_two_seconds(kind: str) -> No
 
 def test_the_storm_does_not_starve_the_runner() -> None:
     run = Run(argv=[sys.executable, "-S", "-E", "-c", _STORM, "setsid"], grace_s=0.2, time_limit_s=1.0).start()
-    record = run.ended(timeout=8)
+    record = run.ended()
     assert record.stopped_by == "time_limit"
     assert record.duration_s is not None
     assert record.duration_s < 1.0 + 0.2 + 2

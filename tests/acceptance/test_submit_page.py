@@ -10,8 +10,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.axe import violations
 from tests.browser import watched_tab
-from tests.person import Person, sign_in
-from tests.service import LiveService, live_service
+from tests.person import Person, login_link
+from tests.service import LiveService
 
 SOON = 15_000  # milliseconds
 SCRIPT = "#!/bin/bash\n#SBATCH --time=90 -p long\necho from a script\n"
@@ -24,24 +24,8 @@ DROP = """([name, text]) => {
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[LiveService]:
-    with live_service(simulate="1x24GiB") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def person(service: LiveService) -> Person:
-    return sign_in(service)
-
-
-def login_link(service: LiveService) -> str:
-    said = service.manage("login_link", "admin", "--address", service.address).stdout
-    return said.split("Login (once): ")[1].strip()
-
-
-@pytest.fixture(scope="module")
-def tab(service: LiveService, chromium: Browser) -> Iterator[Page]:
-    with watched_tab(chromium, service.address, login_link(service)) as opened:
+def tab(chromium: Browser, person: Person) -> Iterator[Page]:
+    with watched_tab(chromium, person) as opened:
         yield opened
 
 

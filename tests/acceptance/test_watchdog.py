@@ -64,7 +64,7 @@ def test_the_one_that_outgrew_its_charge_is_stopped_and_its_neighbour_lives(
     on = {"gpu": "one", "device": gpu0, "declared_ram": "64 MiB"}
     neighbour = person.submit(simulated("0:8GiB", 25), declared_vram="8 GiB", **on)
     person.wait_for(neighbour, "running")
-    until(lambda: person.job(neighbour)["used"].get(gpu0) == 8 * GIB, 15, "the neighbour's memory", 0.1)
+    until(lambda: person.job(neighbour)["used"].get(gpu0) == 8 * GIB, 20, "the neighbour's memory", 0.1)
     # 14 GiB granted; from 15 GiB on it grows until the card is full, 120 MiB in each second.
     rise = 16 * GIB - 15 * GIB
     shape = f"0:{15 * 1024}MiB,{rise / RATE:.2f}:{16 * 1024}MiB"
@@ -111,18 +111,18 @@ def test_an_outsider_that_grows_stops_nobody_and_the_page_says_so(
     on = {"gpu": "one", "device": gpu1, "declared_ram": "64 MiB"}
     job = person.submit(simulated("0:8GiB", 12), declared_vram="8 GiB", **on)
     person.wait_for(job, "running")
-    until(lambda: person.job(job)["used"].get(gpu1) == 8 * GIB, 15, "the job's memory", 0.1)
+    until(lambda: person.job(job)["used"].get(gpu1) == 8 * GIB, 20, "the job's memory", 0.1)
 
     with _outsider(service, gpu1, f"0:8GiB,2:{16 * 1024 - 100}MiB") as pid:
         note = "SELECT watchdog_note FROM placement_node"
-        until(lambda: rows(service, note)[0][0], 15, "the watchdog's note", 0.1)
+        until(lambda: rows(service, note)[0][0], 20, "the watchdog's note", 0.1)
         said = rows(service, note)[0][0]
         assert said.startswith("Gpu1 has 100 MiB free, below the mark of 246 MiB, and no job is above its charge")
         assert f"held by pid {pid} " in said
         assert said.endswith("Nothing is stopped.")
         assert "Nothing is stopped." in person.read("/")
         assert person.wait_for(job, "finished", 40)["outcome"] == "completed"
-    until(lambda: rows(service, note)[0][0] == "", 15, "the note to go", 0.1)
+    until(lambda: rows(service, note)[0][0] == "", 20, "the note to go", 0.1)
 
 
 def test_main_memory_that_runs_out_stops_the_one_above_its_declaration(
@@ -199,7 +199,7 @@ def test_a_first_run_has_the_card_alone_with_its_cap_in_every_tongue(at: tuple[L
     assert job["basis"] == "cold_start"
     assert (job["charges"][gpu0]["at_start"], job["charges"][gpu0]["cap"]) == (left, left)
     log = service.data / "runs" / f"{first}-1" / "stdout.log"
-    until(lambda: log.read_text().endswith("\n"), 5, "its environment")
+    until(lambda: log.read_text().endswith("\n"), 20, "its environment")
     assert log.read_text().split() == [str(left), "true", f"{(left - 512 * MIB) * 100 // (24 * GIB) / 100:.2f}",
                                        str(left - 512 * MIB), "true"]  # fmt: skip
     second = person.submit("exec sleep 61", gpu="one", device=gpu0, declared_vram="1 GiB", declared_ram="64 MiB")

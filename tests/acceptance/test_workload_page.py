@@ -3,48 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser import browser, watched_tab
-from tests.person import Person, sign_in
-from tests.service import LiveService, live_service
+from tests.person import Person
 
 SOON = 15_000  # milliseconds
 HOLDS = 'python3 -c "import time; b = bytearray({mib} << 20); time.sleep(3)"'
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[LiveService]:
-    with live_service(simulate="1x24GiB") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def person(service: LiveService) -> Person:
-    return sign_in(service)
-
-
-@pytest.fixture
-def page(service: LiveService, chromium: Browser) -> Iterator[Page]:
-    """A logged-in admin's tab, of which nothing may be complained."""
-    said = service.manage("login_link", "admin", "--address", service.address)
-    with watched_tab(chromium, service.address, said.stdout.split("Login (once): ")[1].strip()) as tab:
-        yield tab
-
-
 def test_a_workload_is_defined_run_twice_read_and_corrected(page: Page, person: Person) -> None:
-    """From the empty list to a pinned need: what a person who brings a script along does, in that order."""
+    """From the list to a pinned need: what a person who brings a script along does, in that order."""
     page.goto("/workloads")
-    expect(page.locator(".empty")).to_contain_text("Nothing was learned yet")
     page.get_by_role("link", name="Define a workload").click()
     page.fill("#id_name", "hold memory")
     page.fill("#id_command", HOLDS)

@@ -35,7 +35,7 @@ def test_the_leader_has_exited_its_child_has_not(node: Here, settings: Any) -> N
         job.refresh_from_db()
         return bool(job.leader_exit)
 
-    until(finishing, 10, "the leader's exit to be on record", 0.05)
+    until(finishing, 20, "the leader's exit to be on record", 0.05)
     assert (job.state, job.leader_exit["code"], job.leader_exit["left_count"]) == (State.RUNNING, 3, 1)
     assert leased(job) == 1
     node.end(job)
@@ -55,7 +55,7 @@ def test_a_child_that_left_the_group_is_listed_and_swept(node: Here) -> None:
 
 def test_cancel_reaches_a_child_in_a_session_of_its_own(node: Here) -> None:
     job = node.run("setsid sleep 302 & wait")
-    until(lambda: _tick_and_members(node, job) >= 2, 10, "both processes to be seen", 0.05)
+    until(lambda: _tick_and_members(node, job) >= 2, 20, "both processes to be seen", 0.05)
     pids = [member["pid"] for member in job.members if member["pid"] != job.runner["pid"]]
 
     jobs.cancel(node.user, job.pk)
@@ -110,7 +110,7 @@ def test_cancel_between_the_check_and_the_launch_leaves_nothing_to_run(
 
 def test_a_second_cancel_and_one_that_comes_too_late_change_nothing(node: Here) -> None:
     job, ended = node.run("sleep 600"), node.run("sleep 0.3; exit 0")
-    until((control(ended) / "exit.json").exists, 10, "its exit record")
+    until((control(ended) / "exit.json").exists, 20, "its exit record")
 
     assert jobs.cancel(node.user, ended.pk) == f"#{ended.pk} is being stopped."  # nobody has seen the end yet
     assert jobs.cancel(node.user, job.pk) == f"#{job.pk} is being stopped."

@@ -152,7 +152,7 @@ def test_a_pass_that_finds_the_cycle_taken_gives_up(database: str) -> None:
             ran = admission.run()
         finally:
             release.set()
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 10  # of the 20 for which it is held
         return ran
 
     assert together(hold, try_it) == [True, False]
@@ -188,7 +188,7 @@ def test_a_holder_that_overslept_starts_nothing_when_it_wakes(monkeypatch: pytes
     def asleep(snapshot: Any) -> Any:
         with connection.cursor() as cursor:
             cursor.execute("SET idle_in_transaction_session_timeout = '200ms'")
-        until(lambda: together(admission.run) == [True], 10, "another pass to take the cycle over", 0.1)
+        until(lambda: together(admission.run) == [True], 20, "another pass to take the cycle over", 0.1)
         Job.objects.filter(pk=job.pk).exists()  # the sleeper goes on, in the middle of its pass
         return planned(snapshot)
 

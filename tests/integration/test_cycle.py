@@ -53,7 +53,7 @@ def test_a_job_that_ended_while_no_worker_was_there_has_its_true_code(node: Here
     job = node.run(f"until [ -e {door} ]; do sleep 0.02; done; exit 3")
 
     door.touch()
-    until((control(job) / "exit.json").exists, 10, "its exit record")
+    until((control(job) / "exit.json").exists, 20, "its exit record")
     node.new_worker()
     node.tick()
 
@@ -66,7 +66,7 @@ def test_a_job_whose_runner_died_is_watched_and_ends_lost(node: Here) -> None:
     job = node.run("sleep 600")
 
     os.kill(job.runner["pid"], signal.SIGKILL)
-    until(lambda: not alive(job.runner["pid"]), 5, "the runner's end")
+    until(lambda: not alive(job.runner["pid"]), 20, "the runner's end")
     node.tick()
     job.refresh_from_db()
     assert (job.state, job.unsupervised, leased(job)) == (State.RUNNING, True, 1)

@@ -134,7 +134,7 @@ def test_an_end_whose_figures_cannot_be_stored_yet_is_told_once_they_can(
         node.tick()
     door.touch()
     record = Path(job.run_dir) / "control" / "exit.json"
-    until(record.exists, 10, "the end of the run")
+    until(record.exists, 20, "the end of the run")
     with monkeypatch.context() as patch:
         patch.setattr(instrument, "keep", full)
         with pytest.raises(OperationalError):

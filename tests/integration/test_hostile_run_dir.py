@@ -111,7 +111,7 @@ def test_one_job_that_cannot_be_looked_after_holds_up_no_other(
     monkeypatch.setattr(ending.evidence, "log_tail", broken)
     for job in (bad, good):
         os.killpg(job.child["pid"], 9)
-        until(lambda job=job: (control(job) / "exit.json").exists(), 10, "its exit record")
+        until(lambda job=job: (control(job) / "exit.json").exists(), 20, "its exit record")
     node.end(good)
     assert Job.objects.get(pk=bad.pk).state == "running"
     assert f"#{bad.pk} cannot be looked after" in caplog.text
@@ -142,6 +142,6 @@ def test_a_job_whose_run_directory_was_removed_can_be_cancelled(node: Here) -> N
 def test_a_runner_that_somebody_stopped_goes_on_and_hears_the_cancel(node: Here) -> None:
     job = node.run("sleep 30")
     os.kill(job.runner["pid"], signal.SIGSTOP)
-    until(lambda: psutil.Process(job.runner["pid"]).status() == psutil.STATUS_STOPPED, 5, "the runner to stand still")
+    until(lambda: psutil.Process(job.runner["pid"]).status() == psutil.STATUS_STOPPED, 20, "the runner to stand still")
     jobs.cancel(node.user, job.pk)
     assert (node.end(job).outcome, leased(job)) == ("cancelled", 0)

@@ -60,13 +60,13 @@ def test_cached_files_of_a_job_are_told_and_are_no_need(
         "time.sleep(60)\n"
     )
     job = node.run(shlex.join([sys.executable, "-S", str(program), str(weights)]))
-    until((tmp_path / "weights.read").exists, 10, "the file to be mapped")
+    until((tmp_path / "weights.read").exists, 20, "the file to be mapped")
 
     def flagged() -> bool:
         node.tick()
         job.refresh_from_db()
         return any(flag.endswith("of cached files, which are no need: the kernel can drop them") for flag in job.flags)
 
-    until(flagged, 15, "the flag", 0.1)
+    until(flagged, 20, "the flag", 0.1)
     assert job.used["ram"] is not None
     assert job.used["ram"] < 64 * MIB

@@ -257,8 +257,8 @@ def test_a_place_that_does_not_answer_holds_up_neither_ticks_nor_others(ada, sin
         began = timezone.now()
         courier.step()
         courier.step()
-        assert (timezone.now() - began).total_seconds() < 1
-        until(lambda: sink.got, 10, "the other message")
+        assert (timezone.now() - began).total_seconds() < 5  # of the 10 that a place may take
+        until(lambda: sink.got, 20, "the other message")
         assert courier._round.process.poll() is None  # it still waits for the deaf one
         courier._round.process.kill()
         courier._round.process.wait()

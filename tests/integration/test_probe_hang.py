@@ -68,7 +68,7 @@ def test_the_fifth_memory_call_hangs_and_the_loop_goes_on(tmp_path: Path) -> Non
         # Other memory was taken meanwhile; the answer of the hung call must not pass for a fresh one.
         card.used = 9000 * MIB
         state.write([card])
-        fresh = until(lambda: (one := tick())["message"] == "" and one["age"] < 0.1 and one, 10, "recovery")
+        fresh = until(lambda: (one := tick())["message"] == "" and one["age"] < 0.1 and one, 20, "recovery")
         assert fresh["free"] == card.total - card.used
         assert fresh["threads"] == 1
     finally:

@@ -63,7 +63,7 @@ def cards(tmp_path: Path) -> Iterator[Cards]:
 def test_two_processes_share_a_device_and_leave_the_other_alone(cards: Cards) -> None:
     one = cards.start("--shape", "6GiB", "--seconds", "30", "--busy", "0.5")
     two = cards.start("--shape", "3GiB", "--seconds", "30", "--busy", "0.25", CUDA_VISIBLE_DEVICES="SIM-n1-0")
-    until(lambda: cards.used() == 9 * GIB, 5, "both to hold their memory")
+    until(lambda: cards.used() == 9 * GIB, 20, "both to hold their memory")
 
     pool = cards.look()
 
@@ -75,11 +75,11 @@ def test_two_processes_share_a_device_and_leave_the_other_alone(cards: Cards) ->
 
 def test_a_killed_process_holds_nothing_from_that_moment(cards: Cards) -> None:
     job = cards.start("--shape", "6GiB", "--seconds", "30")
-    until(lambda: cards.used() == 6 * GIB, 5, "the job to hold its memory")
+    until(lambda: cards.used() == 6 * GIB, 20, "the job to hold its memory")
 
     job.send_signal(signal.SIGKILL)
 
-    until(lambda: cards.used() == 0, 5, "the memory of the dead process to go")
+    until(lambda: cards.used() == 0, 20, "the memory of the dead process to go")
     job.wait()
     cards.devices.sweep()
     assert list((cards.folder / "SIM-n1-0").iterdir()) == []
@@ -87,12 +87,12 @@ def test_a_killed_process_holds_nothing_from_that_moment(cards: Cards) -> None:
 
 def test_one_byte_above_the_device_fails_the_process_that_grows_and_no_other(cards: Cards) -> None:
     neighbour = cards.start("--shape", "20GiB", "--seconds", "30")
-    until(lambda: cards.used() == 20 * GIB, 5, "the neighbour to hold its memory")
+    until(lambda: cards.used() == 20 * GIB, 20, "the neighbour to hold its memory")
 
     fits = cards.start("--shape", "4GiB")
-    assert fits.wait(5) == 0
+    assert fits.wait(30) == 0
     grower = cards.start("--shape", f"0:1GiB,0.2:{4 * GIB + 1}", "--seconds", "30")
-    _, err = grower.communicate(timeout=5)
+    _, err = grower.communicate(timeout=30)
 
     assert grower.returncode == 1
     assert "CUDA out of memory. Asked for 3.00 GiB on simulated gpu0" in err
@@ -107,13 +107,13 @@ def test_above_its_cap_a_job_is_refused_and_a_receipt_tells_the_figures(cards: C
     limits = {"TIDEGATE_JOB_ID": "7", "TIDEGATE_VRAM_CAP_BYTES": str(8 * GIB), "TIDEGATE_RECEIPTS": str(receipts)}
     cards.start("--shape", "1GiB", "--seconds", "30", TIDEGATE_JOB_ID="8")
     worker = cards.start("--shape", "5GiB", "--seconds", "30", **limits)
-    until(lambda: cards.used() == 6 * GIB, 5, "both to hold their memory")
+    until(lambda: cards.used() == 6 * GIB, 20, "both to hold their memory")
 
     within = cards.start("--shape", "3GiB", **limits)
-    assert within.wait(5) == 0
+    assert within.wait(30) == 0
     assert list(receipts.iterdir()) == []
     above = cards.start("--shape", f"{3 * GIB + 1}", **limits)
-    _, err = above.communicate(timeout=5)
+    _, err = above.communicate(timeout=30)
 
     assert above.returncode == 1
     assert "CUDA out of memory" in err
@@ -132,7 +132,7 @@ def test_above_its_cap_a_job_is_refused_and_a_receipt_tells_the_figures(cards: C
 
 def test_a_receipt_that_cannot_be_kept_changes_nothing_for_the_job(cards: Cards) -> None:
     job = cards.start("--shape", "2GiB", TIDEGATE_VRAM_CAP_BYTES=str(GIB), TIDEGATE_RECEIPTS="/nowhere/at/all")
-    _, err = job.communicate(timeout=5)
+    _, err = job.communicate(timeout=30)
     assert (job.returncode, "its cap is 1.00 GiB" in err) == (1, True)
 
 
@@ -150,7 +150,7 @@ def test_a_device_that_is_not_there_is_a_sentence(
     cards: Cards, arguments: list[str], environ: dict[str, str], sentence: str
 ) -> None:
     job = cards.start("--shape", "1GiB", *arguments, **environ)
-    _, err = job.communicate(timeout=5)
+    _, err = job.communicate(timeout=30)
     assert (job.returncode, sentence in err) == (1, True), err
     assert "Traceback" not in err
 
@@ -158,13 +158,13 @@ def test_a_device_that_is_not_there_is_a_sentence(
 @pytest.mark.parametrize("shown, index", [("1,0", 1), ("SIM-n1-1", 1), ("0,1", 0), ("0,-1,1", 0)])
 def test_the_first_visible_device_is_the_one_used(cards: Cards, shown: str, index: int) -> None:
     cards.start("--shape", "1GiB", "--seconds", "30", CUDA_VISIBLE_DEVICES=shown)
-    until(lambda: cards.used(index) == GIB, 5, "the visible device to be used")
+    until(lambda: cards.used(index) == GIB, 20, "the visible device to be used")
     assert cards.used(1 - index) == 0
 
 
 def test_levels_follow_the_shape_and_are_told(cards: Cards) -> None:
     job = cards.start("--shape", "0:1GiB,0.2:6GiB,0.4:2GiB", "--print", "--exit", "3")
-    out, _ = job.communicate(timeout=5)
+    out, _ = job.communicate(timeout=30)
     assert job.returncode == 3
     assert [line.split("gpu0 ")[1].split(" GiB")[0] for line in out.splitlines()] == ["1.00", "6.00", "2.00"]
 
@@ -178,8 +178,8 @@ def test_a_job_without_a_device_takes_real_main_memory_and_gives_it_back(cards: 
         fields = Path(f"/proc/{job.pid}/statm").read_text().split()
         return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
-    until(lambda: resident() > 100 * 2**20, 5, "the memory to be taken")
-    until(lambda: resident() < 40 * 2**20, 5, "the memory to be given back")
+    until(lambda: resident() > 100 * 2**20, 20, "the memory to be taken")
+    until(lambda: resident() < 40 * 2**20, 20, "the memory to be given back")
 
 
 def test_files_that_mean_nothing_harm_nothing(cards: Cards) -> None:

@@ -270,7 +270,7 @@ def test_an_attempt_whose_directory_was_removed_right_after_its_launch_does_not_
     job = node.submit(f'echo $$ >> {notes}; rm -rf "$(dirname "$TIDEGATE_RECEIPTS")"; sleep 1')
     node.tick()
     started(job.pk)
-    until(lambda: not starting.lifecycle.run_dir_of(job).exists(), 10, "the run directory to go")
+    until(lambda: not starting.lifecycle.run_dir_of(job).exists(), 20, "the run directory to go")
 
     said = started(job.pk)
 

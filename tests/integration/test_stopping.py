@@ -58,7 +58,7 @@ def test_without_the_service_running_jobs_really_end_and_waiting_ones_never_star
     record = read_exit(lifecycle.run_dir_of(sleeper))
     assert record is not None
     assert record.stopped_by == "cancel"
-    until(lambda: not members(started), 5, "the end of every process of the job")
+    until(lambda: not members(started), 20, "the end of every process of the job")
     waiting.refresh_from_db()
     assert waiting.outcome == "cancelled"
     assert sorted(said) == sorted(
@@ -69,7 +69,7 @@ def test_without_the_service_running_jobs_really_end_and_waiting_ones_never_star
 def test_one_that_will_not_go_at_once_is_counted_and_goes_later(ann: User) -> None:
     stubborn = running(ann, "trap '' TERM; echo ready; while :; do sleep 0.1; done", grace_s=1.5)
     log = lifecycle.run_dir_of(stubborn) / "stdout.log"
-    until(lambda: "ready" in log.read_text(), 10, "the command to be deaf to TERM")
+    until(lambda: "ready" in log.read_text(), 20, "the command to be deaf to TERM")
 
     left = stopping.stop(ann, stopping.unfinished(), wait_s=0.2, say=lambda sentence: None)
 

@@ -84,7 +84,7 @@ def test_it_is_kept_while_what_was_seen_of_it_lives(job: Job, escaped: subproces
 def test_a_cancel_reaches_it_and_it_ends_cancelled(job: Job, escaped: subprocess.Popen[bytes]) -> None:
     Job.objects.filter(pk=job.pk).update(stop_reason="cancel", stop_by="ada", stop_requested_at=timezone.now())
     reap(job)
-    until(lambda: escaped.poll() is not None, 10, "the escaped process to end")
+    until(lambda: escaped.poll() is not None, 20, "the escaped process to end")
     ended = reap(job)
     assert (ended.state, ended.outcome) == ("finished", "cancelled")
 
@@ -93,5 +93,5 @@ def test_its_time_limit_is_kept_by_the_tick(job: Job, escaped: subprocess.Popen[
     Job.objects.filter(pk=job.pk).update(time_limit_s=5, started_clock=clock.now() - 6)
     reap(job)  # notes that it is over its limit
     reap(job)  # asks it to stop
-    until(lambda: escaped.poll() is not None, 10, "the escaped process to end")
+    until(lambda: escaped.poll() is not None, 20, "the escaped process to end")
     assert reap(job).outcome == "timed_out"

@@ -47,7 +47,7 @@ def test_a_job_of_another_service_with_the_same_number_is_nobody_of_ours(node: H
 
         runner = Identity(job.runner["pid"], job.runner["start_ticks"], job.runner["boot_id"])
         assert signal_member(runner, signal.SIGKILL)
-        until(lambda: not alive(runner.pid), 5, "the runner's end")
+        until(lambda: not alive(runner.pid), 20, "the runner's end")
         jobs.cancel(node.user, job.pk)
         assert node.end(job).outcome == Outcome.CANCELLED
         assert [process.poll() for process in strangers[:2]] == [None, None]
@@ -69,7 +69,7 @@ def test_a_cancel_ends_the_row_and_hits_nobody(node: Here, whose: str, monkeypat
     true_child = Identity(job.child["pid"], job.child["start_ticks"], job.child["boot_id"])
     runner = Identity(job.runner["pid"], job.runner["start_ticks"], job.runner["boot_id"])
     assert signal_member(runner, signal.SIGKILL)
-    until(lambda: not alive(runner.pid), 5, "the runner's end")
+    until(lambda: not alive(runner.pid), 20, "the runner's end")
     path = control(job) / "started.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "child": named(whose)}))
     hit: list[object] = []
@@ -92,4 +92,4 @@ def test_a_cancel_ends_the_row_and_hits_nobody(node: Here, whose: str, monkeypat
     assert leased(job) == 0
     assert hit == []
     signal_member(true_child, signal.SIGKILL)
-    until(lambda: not alive(true_child.pid), 5, "the end of what the record does not name")
+    until(lambda: not alive(true_child.pid), 20, "the end of what the record does not name")

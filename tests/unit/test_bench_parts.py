@@ -29,7 +29,7 @@ def test_what_a_job_writes_is_read_back(tmp_path: Path) -> None:
     ledger = marks.Ledger(tmp_path)
     took = ledger.first_byte(lambda number: quietly(ledger.argv(number), {"PATH": "/usr/bin:/bin"}), 7)
     assert 0 <= took < 20
-    assert until(ledger.seen, 5, "the line") == {7}
+    assert until(ledger.seen, 20, "the line") == {7}
 
 
 def test_peers_that_are_not_here_are_named_with_what_is_missing(

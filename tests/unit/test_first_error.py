@@ -69,6 +69,6 @@ def test_no_bytes_are_too_strange(raw: bytes) -> None:
 
 @pytest.mark.parametrize("line", [b"error " * 20_000, b"error\n" * 20_000, b"x" * 130_000, b"0 errors\n" * 14_000])
 def test_an_eighth_of_a_megabyte_takes_a_moment(line: bytes) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     first(line)
-    assert time.perf_counter() - began < 1.5
+    assert time.thread_time() - began < 1.5

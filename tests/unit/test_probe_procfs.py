@@ -104,7 +104,7 @@ def test_the_raw_walk_agrees_with_the_slow_reference_on_live_processes() -> None
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
-        until(lambda: ProcWalk().walk()[child.pid].state == "S", 5, "the child to wait for its input")
+        until(lambda: ProcWalk().walk()[child.pid].state == "S", 20, "the child to wait for its input")
         before, slow, after = ProcWalk().walk(), reference.walk(), ProcWalk().walk()
         assert before[child.pid].ppid == slow[child.pid][0] == os.getpid()
         assert before[child.pid].rss == pytest.approx(slow[child.pid][1], rel=0.02)

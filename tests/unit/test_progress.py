@@ -111,7 +111,7 @@ def test_no_text_says_less_than_nothing_or_more_than_all(text: str) -> None:
 
 def test_a_long_tail_is_quick() -> None:
     for tail in ("1" * 9000, "45%|" * 2000, "step " * 1600, "[=" * 4000, "1/1 " * 2000 + "━" * 3000, " " * 8000):
-        began = time.perf_counter()
+        began = time.thread_time()
         parse(tail.encode())
-        assert time.perf_counter() - began < 0.05, tail[:10]
+        assert time.thread_time() - began < 0.05, tail[:10]
     assert progress.TAIL == 8192

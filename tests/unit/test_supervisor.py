@@ -50,7 +50,7 @@ def test_restarts_at_once_and_then_ever_later(tmp_path: Path) -> None:
     waits = []
     for _ in range(3):
         child.start(now=100.0)
-        status = until(lambda: child.reap(now=100.0), 5, "the end of the program")
+        status = until(lambda: child.reap(now=100.0), 20, "the end of the program")
         assert status == 4
         assert child.due_at is not None
         waits.append(child.due_at - 100.0)
@@ -62,7 +62,7 @@ def test_a_steady_life_starts_the_count_anew(tmp_path: Path) -> None:
     child = Child(program(tmp_path, "one", "raise SystemExit(4)"))
     for begun, ended in ((0.0, 0.0), (0.0, 0.0), (0.0, children.STEADY_AFTER)):
         child.start(now=begun)
-        until(lambda ended=ended: child.reap(now=ended), 5, "the end of the program")
+        until(lambda ended=ended: child.reap(now=ended), 20, "the end of the program")
 
     assert child.due_at == children.STEADY_AFTER
 
@@ -74,13 +74,13 @@ def test_what_a_dead_leader_left_in_its_group_is_killed(tmp_path: Path) -> None:
     child = Child(program(tmp_path, "one", code))
     child.start(now=0.0)
     mark = tmp_path / "one.ready"
-    below = int(until(lambda: mark.exists() and mark.read_text(), 5, "the second process"))
+    below = int(until(lambda: mark.exists() and mark.read_text(), 20, "the second process"))
     assert child.pid is not None
 
     os.kill(child.pid, signal.SIGKILL)
 
-    until(lambda: child.reap(now=0.0), 5, "the end of the leader")
-    until(lambda: not _lives(below), 5, "the end of the process below it")
+    until(lambda: child.reap(now=0.0), 20, "the end of the leader")
+    until(lambda: not _lives(below), 20, "the end of the process below it")
 
 
 def _lives(pid: int) -> bool:
@@ -96,7 +96,7 @@ def test_long_logs_are_put_aside_at_the_start(tmp_path: Path, monkeypatch: pytes
     child.program.log.write_text("an old log that is long")
 
     child.start(now=0.0)
-    until(lambda: child.reap(now=0.0) is not None, 5, "the end of the program")
+    until(lambda: child.reap(now=0.0) is not None, 20, "the end of the program")
 
     assert child.program.log.read_text() == "new\n"
     assert (tmp_path / "one.log.1").read_text() == "an old log that is long"
