@@ -40,13 +40,13 @@ def runs_as(person: Person, *, worker_is_root: bool, found: Account | None) -> R
     if person.mapped and found is None:
         return RunsAs(
             sentence=f"{person.name} is mapped to the Unix account {person.mapped}, which this machine does "
-            "not have; an admin sets another one on the People page"
+            "not have; an admin sets another one on the page People."
         )
     if person.mapped:
         return RunsAs(account=found)
     if person.is_admin:
         return RunsAs()
-    return RunsAs(sentence=f"no Unix account is mapped for {person.name}; an admin sets one on the People page")
+    return RunsAs(sentence=f"No Unix account is mapped for {person.name}; an admin sets one on the page People.")
 
 
 def trust_notice(worker: str, *, worker_is_root: bool, people: Sequence[Person]) -> str:

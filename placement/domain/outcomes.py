@@ -70,6 +70,11 @@ class Verdict:
     notes: tuple[str, ...] = field(default=())
 
 
+def not_started(why: str) -> str:
+    """Return the sentence of a run that never began; a runner's own account of it begins with the same words."""
+    return f"Could not be started: {why.removeprefix('could not start: ').rstrip('.')}."
+
+
 def decide_outcome(e: Evidence) -> Verdict:
     """Return the one outcome of a run."""
     found = _ours(e) or _unseen(e) or _memory(e) or _by_code(e)
@@ -83,7 +88,7 @@ def decide_outcome(e: Evidence) -> Verdict:
 def _ours(e: Evidence) -> Verdict | None:
     """Return the outcome where we decided it ourselves."""
     if e.start_error:
-        return Verdict(Outcome.START_FAILED, f"Could not be started: {e.start_error}", "nothing")
+        return Verdict(Outcome.START_FAILED, not_started(e.start_error), "nothing")
     how = "killed after the grace" if e.killed else _ended(e)
     why = e.stopped_by
     if not why and (_signal(e) in (signals.SIGTERM, signals.SIGKILL) or _nothing_seen(e)):

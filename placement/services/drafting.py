@@ -53,7 +53,7 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
     """Return an unsaved job with its key; raise Refused with a sentence per wrong field."""
     role = members.role_of(user)
     if role is Role.VIEWER:
-        raise NotYours("Your role is viewer: it may look, not submit. An admin can change that on the People page.")
+        raise NotYours("Your role is viewer: it may look, not submit. An admin can change that on the page People.")
     wrong = dict(problems(submission))
     if wrong:
         raise Refused("Nothing was submitted: " + " ".join(wrong.values()), wrong)

@@ -26,6 +26,7 @@ from placement.domain.environment import (
 )
 from placement.domain.errors import Refused
 from placement.domain.jobs import State
+from placement.domain.outcomes import not_started
 from placement.models import Device, Job, Node
 from placement.runner.identity import identify
 from placement.runner.jsonfile import write_record
@@ -107,9 +108,9 @@ def _prepare(job: Job, attempt: int) -> str:
         if not (run_dir / "control" / "claim").exists():
             write_record(str(run_dir / "control" / "spec.json"), spec(job, run_dir, account))
     except (OSError, Refused, BadVariable) as error:
-        sentence = f"could not start: {error.sentence if isinstance(error, Refused) else error}"
+        sentence = not_started(error.sentence if isinstance(error, Refused) else str(error))
         if not _keep_others_out(job):
-            return f"#{job.pk} attempt {attempt} is another starter's; here it {sentence}."
+            return f"#{job.pk} attempt {attempt} is another starter's; here it did not start. {sentence}"
         lifecycle.start_failed(job, sentence)
         return sentence
     return ""

@@ -207,6 +207,6 @@ def test_somebody_without_an_account_waits_and_is_told(town: Town) -> None:
     waits = until(lambda: (found := cleo.job(job))["code"] and found, 10, "a reason", 0.1)
 
     assert (waits["state"], waits["code"]) == ("queued", "no_account")
-    assert "no Unix account is mapped for cleo" in waits["headline"]
+    assert "No Unix account is mapped for cleo" in waits["headline"]
     assert "is cancelled" in cleo.call(f"/api/v1/jobs/{job}/cancel", {})["message"]
     assert live_leases(town.service) == len(rows(town.service, "SELECT 1 FROM placement_job WHERE state = 'running'"))

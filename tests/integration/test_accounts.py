@@ -51,7 +51,7 @@ def test_without_a_mapping_admins_run_as_root_and_others_wait() -> None:
     assert accounts.account_for(ann) == (None, "")
     assert accounts.account_for(bob) == (
         None,
-        "no Unix account is mapped for bob; an admin sets one on the People page",
+        "No Unix account is mapped for bob; an admin sets one on the page People.",
     )
     assert accounts.trust_notice() == (
         "Jobs of ann run as root: no Unix account is mapped. Jobs of bob wait until an admin maps a Unix account."
@@ -68,4 +68,4 @@ def test_an_account_that_was_removed_keeps_the_job_waiting() -> None:
 
 @pytest.mark.usefixtures("as_root")
 def test_somebody_without_a_role_waits() -> None:
-    assert accounts.account_for(User.objects.create_user("new"))[1].startswith("no Unix account is mapped for new")
+    assert accounts.account_for(User.objects.create_user("new"))[1].startswith("No Unix account is mapped for new")

@@ -25,7 +25,7 @@ def test_somebody_without_a_mapping_waits_for_one() -> None:
     answer = runs_as(Person("bob", False), worker_is_root=True, found=None)
 
     assert answer.account is None
-    assert answer.sentence == "no Unix account is mapped for bob; an admin sets one on the People page"
+    assert answer.sentence == "No Unix account is mapped for bob; an admin sets one on the page People."
 
 
 @pytest.mark.parametrize("is_admin", [True, False])

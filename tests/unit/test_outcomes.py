@@ -169,7 +169,7 @@ def test_matrix(evidence: Evidence, outcome: Outcome, feeds: str, memory: str | 
             "Reached its time limit of 60 s: ended by SIGTERM.",
         ),
         (Evidence(lost="the node rebooted while it ran"), "Lost: the node rebooted while it ran."),
-        (Evidence(start_error="No such file: ./x"), "Could not be started: No such file: ./x"),
+        (Evidence(start_error="could not start: No such file: ./x"), "Could not be started: No such file: ./x."),
         (
             Evidence(code=1, cap_receipt={"cap": 4 * GIB, "asked": GIB, "used": 3 * GIB + 1}),
             "It ran past its cap of 4.0 GiB (1.0 GiB asked, 3.0 GiB used).",
