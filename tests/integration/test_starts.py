@@ -252,7 +252,7 @@ def test_a_node_with_little_disk_starts_nothing_and_what_runs_goes_on(
 ) -> None:
     door = tmp_path / "door"
     job = node.run(f"until [ -e {door} ]; do sleep 0.02; done; exit 0")
-    settings.KNOB_OVERRIDES = {**settings.KNOB_OVERRIDES, "disk_low_mib": 1 << 40}
+    settings.KNOB_OVERRIDES = {**settings.KNOB_OVERRIDES, "disk_low_mib": 1 << 30}
     waits = node.submit("exit 0")
     node.tick()
     waits.refresh_from_db()
