@@ -14,6 +14,7 @@ from placement.selectors.now_lists import Finished, Running, Waiting
 from placement.selectors.tanks import Tank
 
 DIGEST = 12  # hex digits of one part's version
+PIECE = 6  # hex digits of a piece of a part, and of what holds its pieces together
 PARTS = ("banners", "devices", "waiting", "running", "finished")
 
 
@@ -45,9 +46,22 @@ class QueuePage:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Return a short digest per part: equal versions look equal."""
+        """Return a short word per part: equal versions look equal. Pieces that move alone have digits of their own."""
         shown = (self.banners, self.tanks, self.waiting, self.running, self.finished)
-        return {name: digest(part)[:DIGEST] for name, part in zip(PARTS, shown, strict=True)}
+        found = {name: digest(part)[:DIGEST] for name, part in zip(PARTS, shown, strict=True)}
+        frames = {"devices": tuple(tank.ident for tank in self.tanks)}
+        if self.running is not None:
+            ids = tuple(row.id for row in self.running.rows)
+            frames["running"] = (*ids, self.running.count, self.running.stretch)
+        for name, frame in frames.items():
+            found[name] = "".join(digest(one)[:PIECE] for one in (frame, *self.pieces(name)))
+        return found
+
+    def pieces(self, name: str) -> tuple[object, ...]:
+        """Return what a part consists of where each piece can be sent alone: tanks, lines of running jobs."""
+        if name == "devices":
+            return self.tanks
+        return self.running.rows if name == "running" and self.running is not None else ()
 
 
 def digest(shown: object) -> str:
@@ -57,15 +71,25 @@ def digest(shown: object) -> str:
 
 def joined(versions: dict[str, str]) -> str:
     """Return the versions of all parts as one word."""
-    return "".join(versions[name] for name in PARTS)
+    return "_".join(versions[name] for name in PARTS)
 
 
-def changed(versions: dict[str, str], seen: str) -> tuple[str, ...]:
-    """Return which parts a page that shows ``seen`` shows otherwise: all where that word is none of ours."""
-    if len(seen) != DIGEST * len(PARTS):
-        return PARTS
-    had = {name: seen[at * DIGEST : (at + 1) * DIGEST] for at, name in enumerate(PARTS)}
-    return tuple(name for name in PARTS if had[name] != versions[name])
+def changed(versions: dict[str, str], seen: str) -> dict[str, tuple[int, ...]]:
+    """Return which parts a page that shows ``seen`` shows otherwise: all where that word is none of ours.
+
+    With each, which of its pieces; none where the whole part has to be sent.
+    """
+    words = seen.split("_")
+    had = dict(zip(PARTS, words, strict=True)) if len(words) == len(PARTS) else {}
+    return {name: _moved(versions[name], had.get(name, "")) for name in PARTS if had.get(name) != versions[name]}
+
+
+def _moved(now: str, had: str) -> tuple[int, ...]:
+    """Return the places of the pieces that differ; none where the part has no pieces, or not the same ones."""
+    if len(now) != len(had) or now[:PIECE] != had[:PIECE] or len(now) == DIGEST:
+        return ()
+    starts = range(PIECE, len(now), PIECE)
+    return tuple(at for at, start in enumerate(starts) if now[start : start + PIECE] != had[start : start + PIECE])
 
 
 def page(*, sees_commands: bool, notice: str = "", asked: Asked | None = None, viewer: int = 0) -> QueuePage:

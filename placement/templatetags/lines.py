@@ -21,10 +21,10 @@ _kept: dict[Hashable, SafeString] = {}
 
 
 @register.simple_tag(takes_context=True)
-def line(context: Context, kind: str, row: Any, picks: str = "") -> SafeString:
+def line(context: Context, kind: str, row: Any, picks: str = "", alone: bool = False) -> SafeString:
     """Return the line of a frozen row. Its template is given the row and who looks, and nothing else.
 
-    ``picks`` says whose jobs the viewer may tick: "all", "own", "" nobody's.
+    ``picks`` says whose jobs the viewer may tick: "all", "own", "" nobody's. ``alone``: it takes its own place.
     """
     request = context.get("request")
     user = getattr(request, "user", None)
@@ -32,10 +32,12 @@ def line(context: Context, kind: str, row: Any, picks: str = "") -> SafeString:
     may = picks == "all" or (picks == "own" and yours)
     since: datetime | None = getattr(row, "since", None)
     age = "" if since is None else wording.span((timezone.now() - since).total_seconds())
-    key = (kind, row, yours, may, age, timezone.get_current_timezone_name())
+    key = (kind, row, yours, may, alone, age, timezone.get_current_timezone_name())
     html: SafeString | None = _kept.get(key)
     if html is None:
-        html = get_template(f"placement/_row_{kind}.html").render({**_values(row), "may": may, "request": request})
+        html = get_template(f"placement/_row_{kind}.html").render(
+            {**_values(row), "may": may, "alone": alone, "request": request}
+        )
         if len(_kept) >= _LIMIT:
             _kept.clear()
         _kept[key] = html

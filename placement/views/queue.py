@@ -61,13 +61,15 @@ def page(request: HttpRequest) -> HttpResponse:
 
 @door(part_of="queue")
 def fragment(request: HttpRequest) -> HttpResponse:
-    """Return the parts that changed, or 204 when the page shows them all already."""
+    """Return what changed, whole parts or pieces of them, or 204 when the page shows it all already."""
     asked = read(request.GET)
     shown = _shown(request, asked, anyhow=kept.POLLED)
-    names = queue.changed(shown.versions, request.GET.get("v", ""))
-    if not names:
+    moved = queue.changed(shown.versions, request.GET.get("v", ""))
+    if not moved:
         return HttpResponse(status=204)
-    parts = tuple(_parts(request, asked, shown, names).values())
+    whole = _parts(request, asked, shown, [name for name, places in moved.items() if not places])
+    pieces = [_piece(request, shown, name, place) for name, places in moved.items() for place in places]
+    parts = (*whole.values(), *pieces)
     if parts not in shown.bodies:
         pulse = render_to_string("placement/_pulse.html", _pulse(asked, shown.versions))
         shown.bodies[parts] = Body((pulse + "".join(parts)).encode())
@@ -137,6 +139,16 @@ def _parts(request: HttpRequest, asked: Asked, shown: Shown, names: Any) -> dict
             shown.parts[kind] = render_to_string(f"placement/_now_{name}.html", context, request)
         found[name] = shown.parts[kind]
     return found
+
+
+def _piece(request: HttpRequest, shown: Shown, name: str, place: int) -> str:
+    """Return one piece of a part, marked for its own place on the page."""
+    piece, picks, own = shown.page.pieces(name)[place], access.picks(request.user), request.user.get_username()
+    kind = (f"{name} {place}", picks, own if getattr(piece, "owner", "") == own else "")
+    if kind not in shown.parts:
+        context = {"name": name, "piece": piece, "picks": picks}
+        shown.parts[kind] = render_to_string("placement/_now_piece.html", context, request)
+    return shown.parts[kind]
 
 
 def _turn(asked: Asked, name: str) -> dict[str, Any]:

@@ -12,7 +12,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from calibration.domain.resources import GIB
 from calibration.domain.samples import PASSING
+from calibration.models import PoolNow
 from placement.models import Job, JobArray, JobProgress, Node, Role, Workload
 from placement.selectors import devices, kept, now_lists, queue, rows, tanks, wire
 from placement.selectors.asked import Asked, read
@@ -227,3 +229,29 @@ def test_a_banner_is_a_sentence_about_what_lasts(client: Client, ada: Any) -> No
     page = client.get("/").content.decode()
     assert re.search(r"atlas: NVIDIA devices are not read here\.[ <]", page)
     assert PASSING not in page  # it comes and goes, and would move all that stands below it
+
+
+def test_of_a_part_that_only_moves_the_pieces_are_sent_each_for_its_place(client: Client, ada: Any) -> None:
+    first, second = a_running(ada, name="first"), a_running(ada, name="second")
+    before = version(page := client.get("/"))
+    assert 'hx-swap-oob="true"' not in page.content.decode()
+    Job.objects.filter(pk=second.pk).update(used={UUIDS[1]: 3 * GIB})
+    text = client.get(f"/fragments/queue?v={before}", headers=HTMX).content.decode()
+    places = re.findall(r'id="([\w-]+)"[^>]*? hx-swap-oob="true"', text)
+    assert f"row-{second.pk}" in places
+    assert f"row-{first.pk}" not in text
+    assert '<section id="now-running"' not in text
+    assert all(f'id="{place}"' in page.content.decode() for place in places)
+    assert f'value="{second.pk}"' in text  # it can be ticked as before
+    now = re.findall(r"fragments/queue\?v=(\w+)", text)[0]
+    assert client.get(f"/fragments/queue?v={now}", headers=HTMX).status_code == 204
+    a_running(ada, name="third")  # who comes or goes takes the whole list
+    assert '<section id="now-running"' in client.get(f"/fragments/queue?v={now}", headers=HTMX).content.decode()
+
+
+def test_a_tank_that_moves_is_sent_without_its_neighbours(client: Client, ada: Any) -> None:
+    before = version(client.get("/"))
+    PoolNow.objects.filter(pool=UUIDS[0]).update(used=9 * GIB, free=15 * GIB, external=9 * GIB)
+    text = client.get(f"/fragments/queue?v={before}", headers=HTMX).content.decode()
+    assert re.findall(r'<article[^>]* id="([\w-]+)"', text) == [f"tank-{tanks.slugify(f'atlas-{UUIDS[0]}')}"]
+    assert '<section id="now-devices"' not in text
