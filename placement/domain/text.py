@@ -109,7 +109,14 @@ def hold(what: str, hold: Hold, wall: float) -> str:
     """Return who holds what, for how long by now and until when."""
     end = "until released" if hold.until is None else f"{seconds(hold.until - wall)} to go"
     why = f": {hold.why.rstrip('.')}" if hold.why else ""
-    return f"{what} has been held by {hold.who} for {seconds(max(0.0, wall - hold.since))}, {end}{why}."
+    return f"{what} has been held by {hold.who} for {_minutes(wall - hold.since)}, {end}{why}."
+
+
+def _minutes(value: float) -> str:
+    """Return how long something lasts already, in whole minutes: a sentence that says seconds is news each second."""
+    if value < 60:
+        return "less than a minute"
+    return f"{value / 60:.0f} min" if value < 6000 else seconds(value)
 
 
 def first_run(

@@ -10,7 +10,7 @@ from placement.domain import text
 from placement.domain.gate import decide
 from placement.domain.history import worth_writing
 from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Pool
+from placement.domain.snapshot import Hold, Pool
 from placement.domain.wire import decision_json
 from tests.builders import GIB, MIB, a_device, a_node, a_pool, a_ram, a_running, a_snapshot, a_waiting
 
@@ -102,3 +102,12 @@ def body(used: int = 16 * GIB, **more: Any) -> dict[str, Any]:
 )
 def test_what_is_news(before: dict[str, Any] | None, now: dict[str, Any], since: float, news: bool) -> None:
     assert worth_writing(before, now, since) is news
+
+
+@pytest.mark.parametrize(
+    ("lasts", "words"),
+    [(-1.0, "less than a minute"), (59.9, "less than a minute"), (83.0, "1 min"), (84.0, "1 min"), (9000.0, "2.5 h")],
+)
+def test_how_long_somebody_holds_is_news_once_a_minute(lasts: float, words: str) -> None:
+    said = text.hold("This job", Hold(who="ann", since=1000.0, until=None, why="data"), 1000.0 + lasts)
+    assert said == f"This job has been held by ann for {words}, until released: data."
