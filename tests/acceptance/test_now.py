@@ -74,6 +74,17 @@ def test_what_one_looks_for_is_in_the_address_and_outlives_polls_and_reloads(pag
     expect(page.locator(WAITING)).to_have_count(4)
 
 
+def test_a_look_that_a_filter_overtakes_changes_nothing(page: Page) -> None:
+    page.route("**/fragments/queue*", lambda route: None)  # held until nobody holds it any more
+    with page.expect_request("**/fragments/queue*", timeout=SOON):
+        pass
+    page.select_option("#f-state", "running")
+    expect(page.locator(WAITING)).to_have_count(0)
+    page.unroute("**/fragments/queue*")
+    assert all("state=running" in seen.url for seen in polls(page, 2))
+    expect(page.locator(WAITING)).to_have_count(0)
+
+
 def test_ticks_and_focus_stay_while_the_page_moves_and_one_click_acts_on_all_ticked(
     page: Page, person: Person, jobs: dict[str, int]
 ) -> None:
