@@ -21,6 +21,7 @@ SAMPLES = {
     "token_id": 1,
     "node_id": 1,
     "device_id": 1,
+    "hook_id": 1,
     "kind": "device",
     "node": "atlas",
     "pool": "ram",
