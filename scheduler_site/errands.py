@@ -29,6 +29,10 @@ def prepare(*, demo: bool, simulate: str, address: str) -> None:
         # A message only says "look now"; what an earlier life left unread would be looked at in vain.
         shutil.rmtree(settings.BROKER_FOLDER / "queues", ignore_errors=True)
     call_command("migrate", interactive=False, verbosity=0)
+    from placement.checks import data_is_private
+
+    for wrong in data_is_private():  # commands of `manage` refuse to work with these
+        print(f"Warning: {wrong.msg} Close it: {wrong.hint}")
     options = ["--demo"] * demo
     options += ["--simulate", simulate] if simulate else []
     options += ["--address", address] if address else []

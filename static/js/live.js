@@ -52,18 +52,22 @@
   });
 
   document.addEventListener("htmx:afterRequest", (event) => {
-    const { elt, xhr } = event.detail;
-    if (!polls(elt) || !xhr || xhr.status === 0 || xhr.status >= 400) return;
+    const { requestConfig, xhr } = event.detail; // the part that asked may be swapped out by now: elt is then the body
+    if (!polls(requestConfig.elt) || !xhr || xhr.status === 0 || xhr.status >= 400) return;
     if (over && new URL(xhr.responseURL).pathname === "/login") return;
     back();
   });
 
-  document.addEventListener("htmx:sendError", (event) => {
-    if (!polls(event.detail.elt)) return window.say("The service cannot be reached. Nothing was changed.");
-    if (!lost) show("off", `no answer since ${new Date().toTimeString().slice(0, 5)}`);
-    lost = true;
-    return null;
-  });
+  function unanswered(words) {
+    return (event) => {
+      if (!polls(event.detail.elt)) return window.say(words);
+      if (!lost) show("off", `no answer since ${new Date().toTimeString().slice(0, 5)}`);
+      lost = true;
+      return null;
+    };
+  }
+  document.addEventListener("htmx:sendError", unanswered("The service cannot be reached. Nothing was changed."));
+  document.addEventListener("htmx:timeout", unanswered("The service does not answer. Reload the page to see what is so."));
 
   document.addEventListener("htmx:responseError", (event) => {
     const { elt, xhr } = event.detail;

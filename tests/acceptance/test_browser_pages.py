@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, TimeoutError, expect
 
 from tests.acceptance.scene import end_all
-from tests.browser import log_in
+from tests.browser import log_in, open_context
 from tests.person import Person, login_link
 from tests.service import LiveService
 
@@ -115,6 +115,20 @@ def test_a_hidden_tab_asks_for_nothing_until_it_is_looked_at(page: Page) -> None
         page.wait_for_event("request", timeout=2500)
     with page.expect_request("**/fragments/queue*", timeout=SOON):
         page.evaluate(hide % "false" + tell)
+
+
+def test_a_service_that_does_not_answer_is_told_until_it_does_again(chromium: Browser, person: Person) -> None:
+    with open_context(chromium, person) as context:  # unwatched: who gets no answer has it in the console, too
+        page, hangs = context.new_page(), True
+        page.route("**/fragments/queue*", lambda route: None if hangs else route.continue_())
+        page.route("**/notices/bell*", lambda route: route.abort())  # its 204 would be taken for an answer, too
+        page.goto("/")
+        page.evaluate("htmx.config.timeout = 500")
+        expect(page.locator("#live")).to_contain_text("no answer since", timeout=SOON)
+        person.submit("sleep 302", name="after-the-silence", declared_ram="100 MiB")
+        hangs = False  # the first answer brings new rows: the part that asked is no longer there when it has come
+        expect(page.get_by_role("link", name="after-the-silence", exact=True)).to_be_visible(timeout=SOON)
+        expect(page.locator("#live")).to_contain_text("live", timeout=SOON)
 
 
 def test_a_session_that_ends_says_so_once_and_the_page_asks_no_more(page: Page) -> None:

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from placement.models import AuditEntry, Cycle, Device, Job, Member, Node, Workload
 from placement.services import accounts, members, premises, stopping
+from scheduler_site import errands
 
 pytestmark = pytest.mark.django_db
 GIB = 2**30
@@ -30,6 +31,18 @@ def bootstrap(*arguments: str) -> str:
     out = StringIO()
     call_command("bootstrap", "--address", "http://127.0.0.1:8470", *arguments, stdout=out)
     return out.getvalue()
+
+
+def test_a_start_says_what_else_would_only_be_said_by_a_command_that_refuses(
+    place: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(errands, "call_command", lambda *_, **__: None)
+    place.chmod(0o755)
+    errands.prepare(demo=False, simulate="", address="")
+    assert f"Close it: chmod go-rw {place}" in capsys.readouterr().out
+    place.chmod(0o700)
+    errands.prepare(demo=False, simulate="", address="")
+    assert capsys.readouterr().out == ""
 
 
 def token(said: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -52,6 +53,12 @@ def test_whose_account_jobs_run_as_is_said_once_on_a_page(client, monkeypatch, p
         client.force_login(a_user("ada", Role.ADMIN))
     assert client.get(path).content.decode().count(NOTICE) == times
     tidegate._notice._kept.clear()
+
+
+def test_a_part_that_is_not_answered_is_given_up_so_that_the_lamp_tells(client, ada) -> None:
+    page = client.get("/").content.decode()
+    config = json.loads(re.search(r"name=\"htmx-config\"\s+content='([^']+)'", page)[1])
+    assert 1000 <= config["timeout"] <= 60_000
 
 
 @pytest.mark.parametrize("name", ["400.html", "500.html", "403_csrf.html"])
