@@ -36,7 +36,9 @@ def test_a_waiting_job_says_what_would_start_it_and_a_click_does_it(page: Page, 
     page.goto(f"/jobs/{job}")
     expect(page.locator(".lead .sentence")).to_contain_text("it needs 12.0 GiB", timeout=SOON)
     expect(page.locator(".ways")).to_contain_text(f"when #{filler} ends, about")
-    expect(page.locator(".ways")).to_contain_text("with 3 workers instead of 8 (if it reads TIDEGATE_WORKERS; needs 4.5 GiB, fits gpu0 now)")
+    expect(page.locator(".ways")).to_contain_text(
+        "with 3 workers instead of 8 (if it reads TIDEGATE_WORKERS; needs 4.5 GiB, fits gpu0 now)"
+    )
     expect(page).to_have_title(f"waiting · #{job} eval-vlm · Tidegate")
     expect(page.locator(".ladders")).to_contain_text("no run with 8 workers was measured, only with 2")
     expect(page.locator(".checks > .check.bad svg.bar")).not_to_have_count(0)
