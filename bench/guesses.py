@@ -167,7 +167,7 @@ def asked_of(
 
 def row_of(asked: Asked, shape: Shape, wall: float, knobs: Knobs = DEFAULTS) -> Row | None:
     """Return what the product keeps of an undisturbed run that is looked at once a second."""
-    seeing = knobs.replace(stale_seconds=1e9)  # the seconds that are left out below were seen, too
+    seeing = knobs.replace(stale_seconds=365 * 86_400.0)  # the seconds that are left out below were seen, too
     window = Window(started_at=0.0)
     for second, level, busy in looks(shape):
         window = observe(window, second, {"vram": int(level * MIB)}, busy, seeing)
