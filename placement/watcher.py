@@ -81,6 +81,8 @@ def _run() -> None:
                 looks = []
         if _wake_at is not None and _wake_at <= time.monotonic():
             loop.guarded(_wake)
+        if loop.agent().watchdog.every() is not None:
+            loop.guarded(loop.agent().glance)
         if time.monotonic() - max(_last_tick, loop.agent().began) > _QUIET:
             loop.guarded(_tick_without_broker)
 
@@ -104,11 +106,12 @@ def _tick_without_broker() -> None:
 
 
 def _wait(looks: list[float]) -> bool:
-    """Return whether a runner ended; come back when a look is due or after a second."""
+    """Return whether a runner ended; come back when a look is due, or after a second (near a cap sooner)."""
     with _lock:
         fds = list(_watched)
     planned = [*looks, *([] if _wake_at is None else [_wake_at])]
-    timeout = max(0.0, min([1.0, *(at - time.monotonic() for at in planned)]))
+    longest = loop.agent().watchdog.every() or 1.0
+    timeout = max(0.0, min([longest, *(at - time.monotonic() for at in planned)]))
     poller = select.poll()
     poller.register(_wake_r, select.POLLIN)
     for fd in fds:

@@ -62,7 +62,7 @@ class Agent:
         self.courier = delivering.Courier()
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
-        self.over: dict[int, int] = {}
+        self.watchdog = watching.Watchdog(lambda pids: self.instrument.needs(pids), lambda: self.instrument.ram())
         self.pools: set[str] = set()
         self.runners: dict[int, Identity] = {}
         self.discovered: tuple[tuple[object, ...], float] | None = None  # what was declared last, and when
@@ -86,6 +86,14 @@ class Agent:
                 yield True
         finally:
             self._turn.release()
+
+    def glance(self) -> None:
+        """Have the watchdog look at those near their caps; a tick that is under way does it better."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self.watchdog.glance()
+            finally:
+                self._turn.release()
 
 
 def look(agent: Agent) -> list[lifecycle.Ended]:
@@ -117,7 +125,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     left = [job for job in jobs if job.pk not in over]
     _store(agent, left, reading, found, knobs)  # 5 store
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
-    watching.watch(agent.node, left, agent.over, knobs)
+    agent.watchdog.look(agent.node, left, found.members, knobs)
     agent.progress.look(left)
     agent.courier.step()
     return ended
