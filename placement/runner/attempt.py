@@ -8,6 +8,8 @@ import signal
 import time
 from collections.abc import Callable
 
+from placement.runner.cgroup import NONE
+from placement.runner.containment import hold, write_held
 from placement.runner.identity import Identity, identify, read_boot_id
 from placement.runner.jsonfile import control_path, write_all, write_record
 from placement.runner.kernel import become_subreaper
@@ -117,10 +119,16 @@ def _run(
     except OSError as error:
         abandon(child)
         raise StartError(f"could not start: started.json cannot be written: {error.strerror}") from error
+    held = hold(spec.containment, me.pid, child.identity.pid)
+    if held is not None:
+        try:
+            write_held(run_dir, held)
+        except OSError as error:
+            notes.say("group", f"cannot write down the control group: {error}")
     if _stop_asked(run_dir):
         abandon(child)
         return None
-    watch = Watch(run_dir, spec, child, me.boot_id, logs.limits, outbox, notes)
+    watch = Watch(run_dir, spec, child, me.boot_id, logs.limits, outbox, notes, held.group if held else NONE)
     release(child)
     confirm(0, "started")
     return watch.run()
