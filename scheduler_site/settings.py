@@ -26,6 +26,8 @@ ALLOWED_ROOTS = [
 ]
 # Names of variables of the worker's own environment that every job is given.
 JOB_ENVIRONMENT = environ.words("TIDEGATE_JOB_ENVIRONMENT")
+# Whether this node's MPS server, which an admin runs, is told to keep clients within their caps.
+MPS_LIMITS = environ.boolean("TIDEGATE_MPS_LIMITS")
 # Overrides of scheduler knobs by name, for tests that cannot wait as long as production does.
 KNOB_OVERRIDES = environ.json_object("TIDEGATE_TEST_KNOBS")
 

@@ -23,7 +23,7 @@ from placement.domain.outcomes import Evidence, Verdict, decide_outcome
 from placement.models import Job, Lease
 from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
-from placement.services import aftermath, cycle_row, evidence, notices
+from placement.services import aftermath, capping, cycle_row, evidence, notices
 from placement.services.learning import Windows
 
 log = logging.getLogger(__name__)
@@ -111,6 +111,7 @@ def judged(job: Job, record: ExitRecord | None, lost: str) -> Ending:
         "outcome": verdict.outcome,
         "sentence": verdict.sentence[:1000],
         "evidence": kept_evidence,
+        "charges": capping.at_the_end(job),
         "exit_code": record.code if record else None,
         "exit_signal": record.signal if record else None,
         "started_at": job.started_at or _when(record.started_at if record else None),
@@ -169,7 +170,7 @@ def _end(ending: Ending, round_: Round) -> bool:
     job, verdict = ending.job, ending.verdict
     if not Job.objects.filter(pk=job.pk, state__in=ACTIVE, attempt=job.attempt).update(**ending.row):
         return False
-    round_.windows.close(
+    kept = round_.windows.close(
         job,
         round_.at,
         ending.at,
@@ -182,6 +183,7 @@ def _end(ending: Ending, round_: Round) -> bool:
         kernel_peak=ending.record.max_rss_bytes if ending.record else None,
         most=round_.gives(job.device),
     )
+    capping.learn(job, kept.peaks.get("vram") if kept else None, ending.at)
     if verdict.outcome is not Outcome.COMPLETED:  # nothing follows from a success
         aftermath.of(job.pk)
     return True

@@ -26,6 +26,7 @@ from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
 from placement.models import Job, Lease, Node
 from placement.services import (
+    capping,
     cycle_row,
     delivering,
     draining,
@@ -60,6 +61,7 @@ class Agent:
         self.markers = markers.Markers()
         self.progress = progress.Reader()
         self.courier = delivering.Courier()
+        self.caps = capping.Caps()
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
         self.watchdog = watching.Watchdog(lambda pids: self.instrument.needs(pids), lambda: self.instrument.ram())
@@ -123,6 +125,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
         agent.drains.begin(job.pools, reading.at + knobs.drain_max_seconds)
     over = {e.job.pk for e in ended}
     left = [job for job in jobs if job.pk not in over]
+    agent.caps.forget(job.pk for job in left)
     _store(agent, left, reading, found, knobs)  # 5 store
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
     agent.watchdog.look(agent.node, left, found.members, knobs)
@@ -182,6 +185,8 @@ def _save_observed(
             job.members, job.flags = members, flags
             if job not in changed:
                 changed.append(job)
+        if agent.caps.refresh(job, reading, found.members.get(learning.owner(job), ())) and job not in changed:
+            changed.append(job)
     if not changed:
         return
     Job.objects.bulk_update(changed, ["used", "charges", "members", "flags"], batch_size=200)

@@ -1,0 +1,222 @@
+"""From a start to its end: what a job is told of its cap, what its processes answer, and what is then said of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from calibration import contexts
+from calibration.models import ContextSeen
+from placement.models import Device, Job
+from placement.services import capping, device_environment, lifecycle, nodes, receipts
+from tests.builders import GIB, MIB
+from tests.integration.loop_here import Here, here
+from tests.nvml_stub import Device as Card
+from tests.nvml_stub import State, build
+from tests.wait import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+FAKE = str(Path(__file__).parents[1] / "fake_torch")
+TORCH = f"exec {sys.executable} -c 'import torch, time; torch.cuda.init(); time.sleep(60)'"
+ON = {"gpu": "one", "declared_vram": 4 * GIB}
+
+
+@pytest.fixture
+def node(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
+    """Make a node whose card passes for a real one."""
+    with here(settings, tmp_path) as made:
+        monkeypatch.setattr(nodes, "discover", lambda *_: None)
+        Device.objects.update(simulated=False, model="NVIDIA Stub")
+        yield made
+
+
+def force(node: Here, job: Job) -> dict[str, Any]:
+    node.tick()
+    job.refresh_from_db()
+    found: dict[str, Any] = job.charges[job.device]["force"]
+    return found
+
+
+def with_torch(node: Here, command: str = TORCH, run: bool = True, **environment: str) -> Job:
+    card = f"SIM-testnode-0:{24 * GIB}"
+    given = {"PYTHONPATH": FAKE, "FAKE_TORCH_DEVICES": card, **environment}
+    return (node.run if run else node.submit)(command, environment=given, **ON)
+
+
+def test_a_job_whose_torch_was_told_is_capped_with_a_receipt(node: Here) -> None:
+    job = with_torch(node)
+    until(lambda: force(node, job)["kind"] == "framework", 20, "the receipt")
+    cap = job.charges[job.device]["cap"]
+    found = force(node, job)
+    assert found["sentence"].startswith("capped in torch at ")
+    assert found["sentence"].endswith("and its context (receipt of 1 process)")
+    assert (found["bytes"], found["evidence"]["applied"]) == (cap, [job.child["pid"]])
+    [receipt] = (lifecycle.run_dir_of(job) / "receipts").glob("*.torch-applied.json")
+    assert json.loads(receipt.read_text())["devices"][0]["pool"] == cap - 512 * MIB
+
+
+@pytest.mark.parametrize(
+    "command, environment, why",
+    [
+        pytest.param(TORCH, {"TIDEGATE_SHIM": "0"}, "the submission turned the shim off", id="turned off"),
+        pytest.param(f"export PYTHONPATH={FAKE}; {TORCH}", {}, "no receipt came", id="PYTHONPATH replaced"),
+        pytest.param(TORCH.replace("exec", f"exec env -i PYTHONPATH={FAKE}"), {}, "no receipt came", id="env -i"),
+        pytest.param("sleep 60", {}, "no receipt came", id="no Python at all"),
+        pytest.param(TORCH.replace("torch.cuda.init();", ""), {}, "torch has not used the device yet", id="armed only"),
+    ],
+)
+def test_without_a_receipt_it_is_watched(node: Here, command: str, environment: dict[str, str], why: str) -> None:
+    job = with_torch(node, command, **environment)
+    until(lambda: why in force(node, job)["sentence"], 20, "the reason")
+    found = force(node, job)
+    assert (found["kind"], found["bytes"]) == ("watched", None)
+    assert found["sentence"].startswith("watched, not capped: ")
+
+
+def test_a_short_run_is_judged_by_what_it_left(node: Here) -> None:
+    job = node.end(with_torch(node, TORCH.replace("time.sleep(60)", "pass"), run=False))
+    assert job.outcome == "completed"
+    assert job.charges[job.device]["force"]["kind"] == "framework"
+
+
+def test_a_simulated_device_keeps_the_cap_itself(node: Here) -> None:
+    Device.objects.update(simulated=True)
+    assert force(node, node.run("sleep 60", **ON))["sentence"].startswith("capped by the simulated device at ")
+
+
+FORGED: list[Callable[[Path], object]] = [
+    lambda folder: (folder / "receipts" / "7.torch-applied.json").write_text("[" * 5000),
+    lambda folder: (folder / "receipts" / "7.torch-applied.json").write_text('{"devices": [[], 3, {"uuid": []}]}'),
+    lambda folder: (folder / "receipts" / "7.torch-applied.json").write_text('{"devices": {"uuid": "x"}}'),
+    lambda folder: (folder / "receipts" / "7.torch-exit.json").write_text('{"reserved": {"": 1e400}}'),
+    lambda folder: (folder / "receipts" / "7.torch-applied.json").mkdir(),
+    lambda folder: os.mkfifo(folder / "receipts" / "8.torch-armed.json"),
+    lambda folder: (folder / "control" / capping.TOLD).write_text('{"context": "much", "kept": {}, "mps": -1}'),
+    lambda folder: (folder / "control" / capping.LIMIT).write_text('{"limit": "all", "used": [], "why": [1]}'),
+]
+
+
+@pytest.mark.parametrize("put", FORGED, ids=[str(number) for number in range(len(FORGED))])
+def test_what_a_job_puts_in_place_of_a_receipt_breaks_nothing(node: Here, put: Callable[[Path], object]) -> None:
+    job = node.run("sleep 60", **ON)
+    put(lifecycle.run_dir_of(job))
+    assert force(node, job)["kind"] == "watched"
+
+
+def test_a_forged_receipt_changes_a_sentence_and_nothing_that_is_decided(node: Here) -> None:
+    job = node.run("sleep 60", **ON)
+    force(node, job)
+    before = job.charges[job.device]
+    forged = {"devices": [{"uuid": job.device, "pool": 1}]}
+    (lifecycle.run_dir_of(job) / "receipts" / "7.torch-applied.json").write_text(json.dumps(forged))
+    assert force(node, job)["kind"] == "framework"
+    assert {**job.charges[job.device], "force": None} == {**before, "force": None}
+
+
+def test_the_driver_keeps_a_group_within_the_cap_where_it_can(
+    node: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = State(tmp_path / "nvml.txt")
+    state.write([Card("GPU-a")])
+    for name, value in state.environ(build(tmp_path)).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(capping, "_unable", {})
+    job = node.run("sleep 60", **ON)
+    job.charges = {"GPU-a": {**job.charges[job.device], "cap": 12 * GIB}}
+    job.device = "GPU-a"
+    assert capping.limit(job, "") != ""
+    assert capping.limit(job, str(tmp_path)) == ""
+    assert capping.stand(job)["sentence"] == "capped by the driver at 12.0 GiB"
+    job.used = {"GPU-a": 11 * GIB}
+    capping._most_used(job, 11 * GIB)
+    kept = receipts.plain(lifecycle.run_dir_of(job) / "control" / capping.LIMIT)
+    assert (kept["limit"], kept["used"]) == (12 * GIB, 11 * GIB)
+    assert capping.unlimit(job) == ""
+    assert [row[0] for row in state.kept_limits()] == ["GPU-a", "GPU-a"]
+    state.write([Card("GPU-a")], limits=3)
+    assert "Not Supported" in capping.limit(job, str(tmp_path))
+    found = capping.stand(job)
+    assert (found["kind"], "Not Supported" in found["evidence"]["driver"]) == ("watched", True)
+    state.path.unlink()
+    assert "Not Supported" in capping.limit(job, str(tmp_path)), "asked once: it does not learn to while this runs"
+
+
+def test_mps_is_used_where_an_admin_turned_it_on_and_a_server_lives(
+    node: Here, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = node.run("sleep 60", **ON)
+    Device.objects.filter(uuid=job.device).update(uuid="GPU-a")
+    job.charges, job.device = {"GPU-a": {**job.charges[job.device], "cap": 2 * GIB}}, "GPU-a"
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    told = device_environment.of(job, {}, "")
+    assert (told.told["mps"], "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT" in told.variables) == (None, False)
+    settings.MPS_LIMITS = True
+    assert device_environment.of(job, {}, "").told["mps"] is None, "no server listens there"
+    (tmp_path / "control").touch()
+    (tmp_path / "nvidia-cuda-mps-control.pid").write_text(f"{os.getpid()}\n")
+    told = device_environment.of(job, {}, "")
+    assert told.told["mps"] == 2 * GIB
+    assert told.variables["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "GPU-a=2048M"
+    assert told.variables["CUDA_MPS_PIPE_DIRECTORY"] == str(tmp_path)
+    capping.note(lifecycle.run_dir_of(job), told.told)
+    assert capping.stand(job)["sentence"] == "capped by the MPS server at 2.0 GiB"
+
+
+def test_an_instance_is_told_by_its_name_and_is_itself_the_cap(node: Here) -> None:
+    job = node.run("sleep 60", **ON)
+    Device.objects.filter(uuid=job.device).update(uuid="MIG-aaa", backend="CUDA")
+    job.charges, job.device = {"MIG-aaa": {**job.charges[job.device], "cap": 12000 * MIB}}, "MIG-aaa"
+    told = device_environment.of(job, {}, "")
+    assert told.variables["CUDA_VISIBLE_DEVICES"] == told.variables["TIDEGATE_DEVICE_UUIDS"] == "MIG-aaa"
+    capping.note(lifecycle.run_dir_of(job), {**told.told, "total": 19968 * MIB})
+    assert capping.stand(job)["sentence"] == "capped by its MIG instance, which has 19.5 GiB"
+
+
+def test_a_context_is_learned_from_what_torch_held_and_the_next_job_is_told(node: Here) -> None:
+    job = node.run("sleep 60", **ON)
+    run_dir = lifecycle.run_dir_of(job)
+    applied = {"devices": [{"uuid": job.device, "pool": GIB}]}
+    (run_dir / "receipts" / "7.torch-applied.json").write_text(json.dumps(applied))
+    (run_dir / "receipts" / "7.torch-exit.json").write_text(json.dumps({"reserved": {job.device: 2 * GIB}}))
+    force(node, job)
+    capping.learn(job, 2 * GIB + 426 * MIB, timezone.now())
+    assert list(ContextSeen.objects.values_list("model", "bytes", "user")) == [("NVIDIA Stub", 426 * MIB, "ann")]
+    for number in (1, 2):
+        contexts.keep("NVIDIA Stub", "ann", f"job:other{number}", 426 * MIB, timezone.now())
+    told = device_environment.of(job, {}, "/mine")
+    assert told.variables["TIDEGATE_VRAM_CONTEXT_BYTES"] == str(426 * MIB)
+    assert told.variables["PYTHONPATH"] == f"{device_environment.SHIM}:/mine"
+    assert (told.told["context"], told.told["context_runs"]) == (426 * MIB, 3)
+
+
+def test_two_processes_or_a_simulated_card_teach_nothing_of_contexts(node: Here) -> None:
+    job = node.run("sleep 60", **ON)
+    folder = lifecycle.run_dir_of(job) / "receipts"
+    for pid in (7, 8):
+        row = {"uuid": job.device, "pool": GIB}
+        (folder / f"{pid}.torch-applied.json").write_text(json.dumps({"devices": [row]}))
+        (folder / f"{pid}.torch-exit.json").write_text(json.dumps({"reserved": {job.device: GIB}}))
+    capping.learn(job, 2 * GIB + 426 * MIB, timezone.now())
+    (folder / "8.torch-applied.json").unlink()
+    Device.objects.update(simulated=True)
+    capping.learn(job, GIB + 426 * MIB, timezone.now())
+    assert not ContextSeen.objects.exists()
+
+
+def test_receipts_of_another_device_are_not_this_ones(tmp_path: Path) -> None:
+    (tmp_path / "receipts").mkdir()
+    rows = [{"uuid": "GPU-a", "pool": 1, "processes": True}, {"uuid": "GPU-b", "pool": 2, "processes": 2}]
+    (tmp_path / "receipts" / "7.torch-applied.json").write_text(json.dumps({"devices": rows}))
+    (tmp_path / "receipts" / "7.TORCH-applied.json").write_text(json.dumps({"devices": rows}))
+    [one] = receipts.read(tmp_path, "GPU-b").applied
+    assert one == replace(one, pid=7, framework="torch", pool=2, processes=2)
+    assert receipts.read(tmp_path, "GPU-c").applied == ()
+    assert receipts.read(tmp_path / "nowhere", "GPU-a") == receipts.Receipts()
