@@ -117,7 +117,8 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     _discover(agent, reading)
     totals = {pool.pool: pool.total for pool in reading.pools.values()}
     reserved = {pool.pool: pool.reserved for pool in reading.pools.values()}
-    round_ = lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals, reserved)
+    seen = (reading.wall, found)
+    round_ = lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals, reserved, seen)
     admitted = [job for job in jobs if job.state == State.ADMITTED]
     ended = lifecycle.reap(jobs, round_)  # 4 reap
     notices.started([job for job in admitted if job.state == State.RUNNING])
