@@ -8,8 +8,9 @@ import signal
 import time
 from collections.abc import Callable
 
+from placement.runner import cgroup
 from placement.runner.cgroup import NONE
-from placement.runner.containment import hold, write_held
+from placement.runner.containment import DRIVER_LIMIT, group_of_run, hold, write_held
 from placement.runner.identity import Identity, identify, read_boot_id
 from placement.runner.jsonfile import control_path, write_all, write_record
 from placement.runner.kernel import become_subreaper
@@ -89,7 +90,14 @@ def run_attempt(run_dir: str, confirm: Callable[[int, str], None]) -> None:
         _append(logs.stderr, ended.start_error)
         ended = ended._replace(log=log_figures(logs.limits))
     write_exit(outbox, ended)
+    _leave_group(run_dir)
     confirm(0, ended.start_error or "ended")
+
+
+def _leave_group(run_dir: str) -> None:
+    """Remove the run's group; one that a driver keeps a limit on is the service's to remove, once that is taken off."""
+    if not os.path.lexists(control_path(run_dir, DRIVER_LIMIT)):
+        cgroup.remove(group_of_run(run_dir))
 
 
 def _run(

@@ -16,6 +16,7 @@ from placement.runner.identity import read_bytes
 from placement.runner.jsonfile import control_path, read_json, write_record
 
 HELD = "cgroup.json"
+DRIVER_LIMIT = "vram-limit.json"  # the service's record of a limit that a device's driver keeps on the group
 WATCHED = "watched"
 SLICE = "tidegate.slice"
 _JOB, _RUNNER = "job", "runner"  # the two leaves of a scope

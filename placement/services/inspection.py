@@ -14,8 +14,9 @@ from django.db.migrations.executor import MigrationExecutor
 
 from calibration.domain.resources import MIB, gib
 from calibration.probes.choose import Instrument
+from placement.domain import containment
 from placement.domain.knobs import Knobs
-from placement.services import accounts, premises
+from placement.services import accounts, containing, premises
 
 _LOW_DISK = Knobs().disk_low_mib * MIB
 
@@ -134,7 +135,16 @@ def _probes() -> Iterator[Finding]:
 def _caps() -> Iterator[Finding]:
     yield Finding("caps", None, "device memory: JAX and CuPy get their cap as variables, TensorFlow may only grow")
     yield Finding("", None, "device memory of everything else is watched, not capped")
-    yield Finding("caps", None, "main memory: the watchdog stops who grows past its charge, the kernel does not")
+    yield from _ram_cap()
+
+
+def _ram_cap() -> Iterator[Finding]:
+    kept = containing.told(settle=False)
+    yield Finding("caps", None, f"main memory: {kept['sentence']}")
+    for kind, why in kept["tried"]:
+        yield Finding("", None, f"not {containment.TRIED.get(kind, kind)}: {why}")
+    if not containing.limits(kept["kind"]):
+        yield Finding("", None, "the watchdog stops who grows past its charge, once a second; the kernel does not")
 
 
 def _process_limit() -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from placement.domain.pressure import under_pressure
 from placement.models import Job, Lease, Node
 from placement.services import (
     capping,
+    containing,
     cycle_row,
     delivering,
     draining,
@@ -62,6 +63,7 @@ class Agent:
         self.progress = progress.Reader()
         self.courier = delivering.Courier()
         self.caps = capping.Caps()
+        self.groups = containing.Groups()
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
         self.watchdog = watching.Watchdog(lambda pids: self.instrument.needs(pids), lambda: self.instrument.ram())
@@ -124,9 +126,13 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     notices.started([job for job in admitted if job.state == State.RUNNING])
     for job in ended:
         agent.drains.begin(job.pools, reading.at + knobs.drain_max_seconds)
+        containing.closed(job.job)
     over = {e.job.pk for e in ended}
     left = [job for job in jobs if job.pk not in over]
     agent.caps.forget(job.pk for job in left)
+    agent.groups.forget(left)
+    agent.groups.disputes(reading, found)
+    agent.groups.reserve(reading.pools[RAM].total, knobs)
     _store(agent, left, reading, found, knobs)  # 5 store
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
     agent.watchdog.look(agent.node, left, found.members, knobs)
@@ -159,6 +165,7 @@ def _claims(agent: Agent, jobs: list[Job]) -> list[Claim]:
                 roots=(Identity(**job.child),) if job.child else (),
                 marker=markers.of(job.run_dir or lifecycle.run_dir_of(job)),
                 known=known,
+                **agent.groups.claim(job),
             )
         )
     return claims
@@ -187,6 +194,8 @@ def _save_observed(
             if job not in changed:
                 changed.append(job)
         if agent.caps.refresh(job, reading, found.members.get(learning.owner(job), ())) and job not in changed:
+            changed.append(job)
+        if agent.groups.refresh(job) and job not in changed:
             changed.append(job)
     if not changed:
         return
@@ -266,6 +275,7 @@ def _store_node(agent: Agent, reading: Reading, now: float, knobs: Knobs) -> Non
         disk_free=machine.disk_free(settings.RUNS),
         processes_free=machine.processes_free(len(reading.processes)),
         capacity_note=reading.capacity_note[:200],
+        containment=containing.told(),
         tick_ms=round((time.monotonic() - agent.began) * 1000, 1),
         notes=list(reading.notes)[:20],
     )

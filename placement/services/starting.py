@@ -28,7 +28,7 @@ from placement.runner.identity import identify
 from placement.runner.jsonfile import write_record
 from placement.runner.launch import LaunchResult, launch
 from placement.runner.record import claim
-from placement.services import accounts, capping, device_environment, lifecycle, secrets
+from placement.services import accounts, capping, containing, device_environment, lifecycle, secrets
 
 Launch = Callable[[Path], LaunchResult]
 """Starts a runner for a run directory: by itself, or from a nursery that is kept."""
@@ -68,6 +68,7 @@ def start_all(
     for job in ready:
         with _logged(job.pk):
             said.append((job.pk, (by or launch)(lifecycle.run_dir_of(job)).message))
+            containing.launched(job)
     return said, [(job_id, attempt) for job_id, attempt in asked if job_id not in rows]
 
 
@@ -178,6 +179,7 @@ def spec(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict[str, A
         "sweep": "after_grace" if knobs.leftovers == "sweep" else "keep",
         "sweep_grace_s": knobs.sweep_seconds,
         "oom_score_adj": 500,
+        "containment": containing.spec(job, knobs),
     }
 
 
