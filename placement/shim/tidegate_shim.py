@@ -94,7 +94,8 @@ def before_2_10(torch):
 
 def _limit(torch, device, counted):
     properties = torch.cuda.get_device_properties(device)
-    found = cap_of(device, str(getattr(properties, "uuid", "") or ""))
+    hip = getattr(getattr(torch, "version", None), "hip", None)  # ROCm's identifiers are none of those that we know
+    found = cap_of(device, "" if hip else str(getattr(properties, "uuid", "") or ""))
     if found is None:
         return None
     uuid, cap = found
@@ -113,16 +114,19 @@ def _limit(torch, device, counted):
 
 
 def cap_of(device, uuid):
-    """Return (uuid, bytes) of the visible device with this number; None where it is none of the job's."""
+    """Return (uuid, bytes) of the visible device with this number; None where it is none of the job's.
+
+    A command may show itself another device than it was given: there the same figure holds, under that one's name.
+    """
     rows = [row.partition("=") for row in os.environ.get("TIDEGATE_VRAM_CAPS", "").split(",") if row]
     caps = [(name, int(size)) for name, _, size in rows if size.isdigit() and int(size) > 0]
-    if uuid:
-        bare = uuid.lower().replace("gpu-", "").replace("mig-", "")
-        for name, cap in caps:
-            if name.lower().replace("gpu-", "").replace("mig-", "") == bare:
-                return name, cap
+    bare = uuid.lower().replace("gpu-", "").replace("mig-", "")
+    for name, cap in caps if bare else ():
+        if name.lower().replace("gpu-", "").replace("mig-", "") == bare:
+            return name, cap
     if device < len(caps):
-        return caps[device]
+        name, cap = caps[device]
+        return (f"GPU-{bare}" if bare and name.startswith("GPU-") else name), cap
     one = os.environ.get("TIDEGATE_VRAM_CAP_BYTES", "")
     return ("", int(one)) if not caps and one.isdigit() and int(one) > 0 else None
 

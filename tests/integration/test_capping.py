@@ -16,7 +16,7 @@ from django.utils import timezone
 from calibration import contexts
 from calibration.models import ContextSeen
 from placement.models import Device, Job
-from placement.services import capping, device_environment, lifecycle, nodes, receipts
+from placement.services import capping, device_environment, lifecycle, nodes, receipts, starting
 from tests.builders import GIB, MIB
 from tests.integration.loop_here import Here, here
 from tests.nvml_stub import Device as Card
@@ -178,6 +178,31 @@ def test_an_instance_is_told_by_its_name_and_is_itself_the_cap(node: Here) -> No
     assert told.variables["CUDA_VISIBLE_DEVICES"] == told.variables["TIDEGATE_DEVICE_UUIDS"] == "MIG-aaa"
     capping.note(lifecycle.run_dir_of(job), {**told.told, "total": 19968 * MIB})
     assert capping.stand(job)["sentence"] == "capped by its MIG instance, which has 19.5 GiB"
+
+
+def test_a_job_that_shows_itself_another_device_is_watched_on_the_one_it_leases(node: Here) -> None:
+    Device.objects.update(uuid="GPU-a")
+    job = node.submit("sleep 60", **ON)
+    job.device, job.charges = "GPU-a", {"GPU-a": {"cap": 4 * GIB}}
+    run_dir = lifecycle.run_dir_of(job)
+    (run_dir / "receipts").mkdir(parents=True)
+    (run_dir / "control").mkdir()
+    other = {"devices": [{"uuid": "GPU-other", "pool": GIB}]}
+    (run_dir / "receipts" / "7.torch-applied.json").write_text(json.dumps(other))
+    assert capping.stand(job)["kind"] == "watched"
+
+
+def test_what_the_service_itself_sees_of_devices_reaches_no_job(node: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "GPU-x=1G")
+    job = node.run("sleep 60", **ON)
+    given = starting.environment(job, lifecycle.run_dir_of(job), None)
+    assert (given["CUDA_VISIBLE_DEVICES"], given["TIDEGATE_DEVICE_UUIDS"]) == ("0", job.device)
+    assert "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT" not in given
+    ram_only = node.run("sleep 60")
+    given = starting.environment(ram_only, lifecycle.run_dir_of(ram_only), None)
+    assert given["CUDA_VISIBLE_DEVICES"] == "", "an explicit none"
+    assert not [name for name in given if "VRAM" in name or name == "PYTHONPATH"]
 
 
 def test_a_context_is_learned_from_what_torch_held_and_the_next_job_is_told(node: Here) -> None:

@@ -100,6 +100,16 @@ def test_a_device_that_is_not_the_jobs_is_left_alone(told: Told) -> None:
     assert list(told.fractions(FAKE_TORCH_DEVICES=f":{CARD},:{CARD}")) == ["0"]
 
 
+def test_a_device_that_the_command_showed_itself_is_capped_under_its_own_name(told: Told) -> None:
+    assert list(told.fractions(FAKE_TORCH_DEVICES=f"ffff-1:{CARD}")) == ["0"]
+    assert told.receipts("torch-applied")[0]["devices"][0]["uuid"] == "GPU-ffff-1", "no word about the one it leases"
+
+
+def test_an_instance_that_torch_names_after_its_parent_goes_by_its_place(told: Told) -> None:
+    told.fractions(FAKE_TORCH_DEVICES=f"ffff-1:{CARD}", TIDEGATE_VRAM_CAPS=f"MIG-aaa={GIB}")
+    assert told.receipts("torch-applied")[0]["devices"][0]["uuid"] == "MIG-aaa"
+
+
 @pytest.mark.parametrize(
     "version, capped",
     [
