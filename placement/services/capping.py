@@ -23,6 +23,7 @@ from placement.services.receipts import count
 
 TOLD = "vram-told.json"  # in control/: what the job was told at its start
 LIMIT = "vram-limit.json"  # in control/: {"device", "cgroup", "limit" (bytes or null), "used" (the most seen), "why"}
+CGROUPS = "/sys/fs/cgroup"
 _STEP = 64 << 20  # bytes by which the most seen has to rise to be written down again
 _unable: dict[str, str] = {}  # device to why its driver keeps no limits, until this process ends
 
@@ -62,6 +63,18 @@ def unlimit(job: Job) -> str:
     if not kept.get("limit"):
         return ""
     return limits.clear(str(kept.get("device")), str(kept.get("cgroup"))).error
+
+
+def by_kernel(device: str) -> str:
+    """Return what keeps jobs within their memory on a device whatever they run, in words."""
+    if device.startswith("MIG-"):
+        return "its jobs are kept in the MIG instance"
+    if not device.startswith("GPU-"):
+        return "nothing but frameworks keeps a job within its cap"
+    answer = limits.read(device, CGROUPS)
+    if answer.able:
+        return "the driver keeps jobs within their caps, where they have a control group and this runs as root"
+    return f"the driver keeps no job within its cap ({answer.error})"
 
 
 class Caps:
