@@ -30,7 +30,7 @@ class Surroundings:
     told: Mapping[str, Any] = field(default_factory=dict)
 
 
-def of(job: Job, user_env: Mapping[str, str], python_path: str) -> Surroundings:
+def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account: bool = False) -> Surroundings:
     """Return what a job finds of its device; ``python_path`` is the PYTHONPATH that it would have without us."""
     device = Device.objects.filter(uuid=job.device).first() if job.device else None
     if device is None:
@@ -46,7 +46,8 @@ def of(job: Job, user_env: Mapping[str, str], python_path: str) -> Surroundings:
     caps = () if cap is None else (DeviceCap(device.uuid, cap, total, charge.get("free_before")),)
     told = cap_variables(caps, user_env, context.bytes)
     variables |= told.variables
-    shim = shim_variables(str(SHIM), python_path, user_env) if caps else {}
+    folder = for_everybody() if other_account else SHIM
+    shim = shim_variables(str(folder), python_path, user_env) if caps and folder else {}
     mps = mps_variables(caps, pipe()) if settings.MPS_LIMITS and not device.simulated and mps_server() else {}
     variables |= {**shim, **mps}
     if device.simulated:
@@ -66,6 +67,28 @@ def of(job: Job, user_env: Mapping[str, str], python_path: str) -> Surroundings:
             "simulated": device.simulated,
         },
     )
+
+
+def for_everybody() -> Path | None:
+    """Return a copy of the shim that every account can read, which our code need not be; None where none can be made.
+
+    An account that could write there could have others' jobs run what it likes, so only the service can.
+    """
+    place = settings.DATA / "shim"
+    try:
+        place.mkdir(mode=0o755, parents=True, exist_ok=True)
+        os.chmod(place, 0o755)
+        for source in sorted(SHIM.glob("*.py")):
+            wanted = source.read_bytes()
+            kept = place / source.name
+            if not kept.is_file() or kept.read_bytes() != wanted:
+                fresh = place / f".{source.name}.{os.getpid()}"
+                fresh.write_bytes(wanted)
+                fresh.chmod(0o644)
+                fresh.replace(kept)
+    except OSError:
+        return None
+    return place
 
 
 def pipe() -> str:

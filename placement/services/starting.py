@@ -198,7 +198,7 @@ def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict
     given = secrets.unseal(bytes(job.environment)) if job.environment else {}
     preset = secrets.unseal(bytes(job.workload.environment)) if job.workload and job.workload.environment else {}
     python_path = {**listed, **preset, **given}.get("PYTHONPATH", "")
-    around = device_environment.of(job, {**preset, **given}, python_path)
+    around = device_environment.of(job, {**preset, **given}, python_path, other_account=account is not None)
     capping.note(run_dir, around.told)
     ours = {
         "TIDEGATE_JOB_ID": str(job.pk),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -203,6 +205,32 @@ def test_what_the_service_itself_sees_of_devices_reaches_no_job(node: Here, monk
     given = starting.environment(ram_only, lifecycle.run_dir_of(ram_only), None)
     assert given["CUDA_VISIBLE_DEVICES"] == "", "an explicit none"
     assert not [name for name in given if "VRAM" in name or name == "PYTHONPATH"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change accounts")
+def test_a_mapped_account_reads_a_copy_that_it_cannot_change(node: Here, settings: Any) -> None:
+    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
+        os.chmod(folder, 0o711)
+        settings.DATA = Path(folder) / "data"
+        settings.DATA.mkdir()
+        settings.DATA.chmod(0o711)  # as a start under an account makes it
+        device_environment.for_everybody()
+        (settings.DATA / "shim" / "sitecustomize.py").write_text("raise ValueError('of an older version')")
+        job = node.run("sleep 60", **ON)
+        python_path = device_environment.of(job, {}, "", other_account=True).variables["PYTHONPATH"]
+        assert python_path == f"{settings.DATA}/shim"
+        body = "import os, tidegate_shim as t; print(t.__file__, os.access(os.path.dirname(t.__file__), os.W_OK))"
+        seen = subprocess.run(
+            ["python3", "-c", body],
+            env={"PYTHONPATH": python_path, "PATH": "/usr/bin:/bin"},
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            cwd="/",
+        )
+        assert (seen.stdout, seen.stderr) == (f"{python_path}/tidegate_shim.py False\n", "")
 
 
 def test_a_context_is_learned_from_what_torch_held_and_the_next_job_is_told(node: Here) -> None:
