@@ -20,7 +20,7 @@ AUTO = "auto"
 KINDS = ("scope", "direct", "user", "delegated", "container", "v1", WATCHED)
 """The rungs, the best first; each can be asked for by name."""
 _PROBE_BYTES = 64 << 20
-_LEAF = "tidegate-service"  # where our own processes go in a group that is to hand its controllers down
+_LEAF = "service"  # where our own processes go in a group that is to hand its controllers down
 
 
 class Machine(NamedTuple):

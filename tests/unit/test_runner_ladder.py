@@ -48,14 +48,14 @@ def test_in_a_container_the_processes_move_to_a_leaf_first(tree: FakeCgroup) -> 
 
     found = choose(machine=moved)
     assert found.plan.kind == "container"
-    assert tree.read("tidegate-service/cgroup.procs") in ("1", "77", "77\n")  # a plain file keeps the last alone
+    assert tree.read("service/cgroup.procs") in ("1", "77", "77\n")  # a plain file keeps the last alone
 
 
 def test_a_delegated_group_is_used_by_an_account_that_is_not_root(tree: FakeCgroup) -> None:
     os.mkdir(tree.root / "tidegate.service")
     found = choose(machine=machine(tree, "/tidegate.service", euid=1000))
     assert (found.plan.kind, found.plan.base) == ("delegated", f"{tree.root}/tidegate.service/tidegate.slice")
-    assert choose(machine=machine(tree, "/tidegate.service/tidegate-service", euid=1000)).plan == found.plan
+    assert choose(machine=machine(tree, "/tidegate.service/service", euid=1000)).plan == found.plan
 
 
 def test_a_limit_that_reads_back_as_another_is_no_limit(tree: FakeCgroup, monkeypatch: pytest.MonkeyPatch) -> None:
