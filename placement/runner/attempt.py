@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 
 from placement.runner import cgroup
-from placement.runner.cgroup import NONE
-from placement.runner.containment import DRIVER_LIMIT, group_of_run, hold, write_held
+from placement.runner.cgroup import NONE, Group
+from placement.runner.containment import DRIVER_LIMIT, hold, write_held
 from placement.runner.identity import Identity, identify, read_boot_id
 from placement.runner.jsonfile import control_path, write_all, write_record
 from placement.runner.kernel import become_subreaper
@@ -90,14 +90,13 @@ def run_attempt(run_dir: str, confirm: Callable[[int, str], None]) -> None:
         _append(logs.stderr, ended.start_error)
         ended = ended._replace(log=log_figures(logs.limits))
     write_exit(outbox, ended)
-    _leave_group(run_dir)
     confirm(0, ended.start_error or "ended")
 
 
-def _leave_group(run_dir: str) -> None:
+def _leave_group(run_dir: str, group: Group) -> None:
     """Remove the run's group; one that a driver keeps a limit on is the service's to remove, once that is taken off."""
     if not os.path.lexists(control_path(run_dir, DRIVER_LIMIT)):
-        cgroup.remove(group_of_run(run_dir))
+        cgroup.remove(group)
 
 
 def _run(
@@ -133,13 +132,17 @@ def _run(
             write_held(run_dir, held)
         except OSError as error:
             notes.say("group", f"cannot write down the control group: {error}")
-    if _stop_asked(run_dir):
-        abandon(child)
-        return None
-    watch = Watch(run_dir, spec, child, me.boot_id, logs.limits, outbox, notes, held.group if held else NONE)
-    release(child)
-    confirm(0, "started")
-    return watch.run()
+    group = held.group if held else NONE
+    try:
+        if _stop_asked(run_dir):
+            abandon(child)
+            return None
+        watch = Watch(run_dir, spec, child, me.boot_id, logs.limits, outbox, notes, group)
+        release(child)
+        confirm(0, "started")
+        return watch.run()
+    finally:
+        _leave_group(run_dir, group)
 
 
 def _stop_asked(run_dir: str) -> bool:
