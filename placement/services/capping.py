@@ -26,6 +26,7 @@ LIMIT = "vram-limit.json"  # in control/: {"device", "cgroup", "limit" (bytes or
 CGROUPS = "/sys/fs/cgroup"
 _STEP = 64 << 20  # bytes by which the most seen has to rise to be written down again
 _unable: dict[str, str] = {}  # device to why its driver keeps no limits, until this process ends
+_limited: set[str] = set()  # devices on which the last limit was set
 
 
 def run_dir_of(job: Job) -> Path:
@@ -52,6 +53,7 @@ def limit(job: Job, cgroup: str) -> str:
     answer = limits.set_limit(job.device, cgroup, cap)
     if not answer.able:
         _unable[job.device] = answer.error
+    (_limited.discard if answer.error else _limited.add)(job.device)
     record = {"device": job.device, "cgroup": cgroup, "limit": None if answer.error else cap, "used": 0}
     _write(job, {**record, "why": answer.error})
     return answer.error
@@ -63,6 +65,11 @@ def unlimit(job: Job) -> str:
     if not kept.get("limit"):
         return ""
     return limits.clear(str(kept.get("device")), str(kept.get("cgroup"))).error
+
+
+def seen_as_whole(device: str) -> bool:
+    """Return whether a job takes its cap for the size of the device: under a driver's limit CUDA tells it so."""
+    return device in _limited
 
 
 def by_kernel(device: str) -> str:

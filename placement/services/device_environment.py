@@ -16,6 +16,7 @@ from placement import snapshots
 from placement.domain.cap_environment import SHIM_OFF, DeviceCap, cap_variables, mps_variables, shim_variables
 from placement.domain.environment import device_variables
 from placement.models import Device, Job
+from placement.services import capping
 
 SHIM = Path(__file__).resolve().parents[1] / "shim"
 PIPE = "/tmp/nvidia-mps"
@@ -43,7 +44,8 @@ def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account
     cap, total = charge.get("cap"), row.total if row else None
     model = device.model or (row.model if row else "")
     context = contexts.of(model, job.user.get_username(), instrument.bytes_of("context_allowance_mib"))
-    caps = () if cap is None else (DeviceCap(device.uuid, cap, total, charge.get("free_before")),)
+    whole = cap if capping.seen_as_whole(device.uuid) else total
+    caps = () if cap is None else (DeviceCap(device.uuid, cap, whole, charge.get("free_before")),)
     told = cap_variables(caps, user_env, context.bytes)
     variables |= told.variables
     folder = for_everybody() if other_account else SHIM

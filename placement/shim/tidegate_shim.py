@@ -102,6 +102,8 @@ def _limit(torch, device, counted):
     processes = sharers(counted)
     pool = max(LEAST, cap // (processes or 1) - context())
     total = int(properties.total_memory)  # as CUDA counts it: less than the driver's own total
+    if before_2_10(torch):  # it takes its part of what the runtime tells, which a limit of the driver makes smaller
+        total = int(torch.cuda.mem_get_info(device)[1])
     torch.cuda.set_per_process_memory_fraction(min(1.0, pool / total), device)
     return {
         "device": device,

@@ -131,6 +131,7 @@ def test_the_driver_keeps_a_group_within_the_cap_where_it_can(
     for name, value in state.environ(build(tmp_path)).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(capping, "_unable", {})
+    monkeypatch.setattr(capping, "_limited", set())
     job = node.run("sleep 60", **ON)
     job.charges = {"GPU-a": {**job.charges[job.device], "cap": 12 * GIB}}
     job.device = "GPU-a"
@@ -141,10 +142,13 @@ def test_the_driver_keeps_a_group_within_the_cap_where_it_can(
     capping._most_used(job, 11 * GIB)
     kept = receipts.plain(lifecycle.run_dir_of(job) / "control" / capping.LIMIT)
     assert (kept["limit"], kept["used"]) == (12 * GIB, 11 * GIB)
+    Device.objects.update(uuid="GPU-a")
+    assert device_environment.of(job, {}, "").variables["TIDEGATE_GPU_FRACTION"] == "1.000", "of what CUDA then tells"
     assert capping.unlimit(job) == ""
     assert [row[0] for row in state.kept_limits()] == ["GPU-a", "GPU-a"]
     state.write([Card("GPU-a")], limits=3)
     assert "Not Supported" in capping.limit(job, str(tmp_path))
+    assert "TIDEGATE_GPU_FRACTION" not in device_environment.of(job, {}, "").variables, "the card's size is not known"
     found = capping.stand(job)
     assert (found["kind"], "Not Supported" in found["evidence"]["driver"]) == ("watched", True)
     state.path.unlink()

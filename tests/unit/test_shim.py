@@ -126,6 +126,14 @@ def test_a_rank_keeps_to_its_own_device_where_a_limit_makes_a_context(
     assert list(told.fractions(**two, LOCAL_RANK="1", FAKE_TORCH_VERSION=version)) == capped
 
 
+@pytest.mark.parametrize("version, of", [("2.9.1", 8 * GIB), ("2.10.0", CARD)])
+def test_under_a_limit_of_the_driver_the_part_is_of_what_torch_itself_takes_for_the_whole(
+    told: Told, version: str, of: int
+) -> None:
+    found = told.fractions(FAKE_TORCH_VERSION=version, FAKE_TORCH_LIMIT=str(8 * GIB))
+    assert found == {"0": (8 * GIB - 512 * MIB) / of}
+
+
 @pytest.mark.parametrize(
     "environ, devices, share",
     [

@@ -1,7 +1,7 @@
 """As much of torch as a cap meets: CUDA that is made ready late, a fraction per device, and refusals with an observer.
 
 FAKE_TORCH_DEVICES ("uuid:bytes,uuid:bytes"), FAKE_TORCH_VERSION, FAKE_TORCH_FREE (bytes free on every device),
-FAKE_TORCH_BREAKS=1 (setting a fraction raises).
+FAKE_TORCH_LIMIT (what the driver lets the job see of it), FAKE_TORCH_BREAKS=1 (setting a fraction raises).
 """
 
 import os

@@ -45,6 +45,11 @@ def get_device_properties(device):
     return _devices()[device]
 
 
+def mem_get_info(device):
+    total = int(os.environ.get("FAKE_TORCH_LIMIT", _devices()[device].total_memory))
+    return total, total
+
+
 def set_per_process_memory_fraction(fraction, device=None):
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
