@@ -66,25 +66,31 @@ def _nudge() -> None:
 
 
 def _run() -> None:
-    looks: list[float] = []  # monotonic seconds at which to look
+    looks: list[float] = []
     while True:
-        ended = _wait(looks)
-        now = time.monotonic()
-        if ended or (not looks and loop.agent().drains.active()):  # a tick may have reaped before we saw the end
-            first = now + loop.looks.wait(now)  # where many end, one look does for several
-            looks = [min([first, *looks]), *(first + after for after in _AFTER_END[1:])]
-        due = [at for at in looks if at <= now]
-        if due:
-            looks = [at for at in looks if at > now]
-            loop.guarded(_tick)
-            if not loop.agent().drains.active():
-                looks = []
-        if _wake_at is not None and _wake_at <= time.monotonic():
-            loop.guarded(_wake)
-        if loop.agent().watchdog.every() is not None:
-            loop.guarded(loop.agent().glance)
-        if time.monotonic() - max(_last_tick, loop.agent().began) > _QUIET:
-            loop.guarded(_tick_without_broker)
+        looks = _round(looks)
+
+
+def _round(looks: list[float]) -> list[float]:
+    """Wait once and do what is due; return the monotonic seconds at which to look from then on."""
+    ended = _wait(looks)
+    now = time.monotonic()
+    if ended or (not looks and loop.agent().drains.active()):  # a tick may have reaped before we saw the end
+        first = now + loop.looks.wait(now)  # where many end, one look does for several
+        looks = [min([first, *looks]), *(first + after for after in _AFTER_END[1:])]
+    due = [at for at in looks if at <= now]
+    if due:
+        looks = [at for at in looks if at > now]
+        loop.guarded(_tick)
+        if not loop.agent().drains.active():
+            looks = []
+    if _wake_at is not None and _wake_at <= time.monotonic():
+        loop.guarded(_wake)
+    if loop.agent().watchdog.every() is not None:
+        loop.guarded(loop.agent().glance)
+    if time.monotonic() - max(_last_tick, loop.agent().began) > _QUIET:
+        loop.guarded(_tick_without_broker)
+    return looks
 
 
 def _tick() -> None:

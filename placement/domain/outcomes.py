@@ -168,7 +168,7 @@ def _refused(e: Evidence, tail: str) -> Verdict | None:
 
 def _told(tail: str) -> Verdict | None:
     if _VRAM.search(tail):
-        told = "GPU out of memory (card or cap): its last lines say so, and nothing proves which of both."
+        told = "GPU out of memory (card or cap): its last lines say so, and nothing proves which of the two."
         return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "vram")
     if _RAM.search(tail):
         return Verdict(Outcome.OUT_OF_MEMORY, "Its last lines say that RAM ran out.", "lower_bound", "ram")

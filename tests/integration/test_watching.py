@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection
 from typing import Any
 
@@ -13,9 +14,11 @@ from django.test.utils import CaptureQueriesContext
 from calibration import clock
 from calibration.domain.samples import RAM, Identity, PoolSample, PoolState
 from calibration.models import PoolNow
+from placement import watcher
 from placement.domain.knobs import Knobs
 from placement.models import Job, Workload
 from placement.runner.identity import identify, read_boot_id
+from placement.services.node_tick import Agent
 from placement.services.watching import Watchdog
 from tests.builders import GIB
 from tests.integration.rows import a_machine, a_running, a_user
@@ -117,3 +120,26 @@ def test_when_nothing_runs_there_is_nobody_to_look_at() -> None:
     Job.objects.all().delete()
     at.watchdog.look("atlas", [], {}, KNOBS)
     assert at.watchdog.every() is None
+
+
+def test_the_watcher_glances_while_somebody_is_near_a_cap_and_not_beside_a_tick(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Any
+) -> None:
+    settings.DATA, settings.SIMULATE, settings.SIMULATED_DIR = tmp_path, "1x24GiB", tmp_path / "simulated"
+    agent = Agent("atlas")
+    monkeypatch.setattr(watcher.loop, "agent", lambda: agent)
+    monkeypatch.setattr(watcher, "_last_tick", time.monotonic())
+    seen: list[float] = []
+    monkeypatch.setattr(agent.watchdog, "glance", lambda: seen.append(time.monotonic()))
+    monkeypatch.setattr(agent.watchdog, "every", lambda: 0.1)
+    for _ in range(3):
+        assert watcher._round([]) == []
+    assert len(seen) == 3
+    assert 0.1 <= seen[-1] - seen[0] < 1.0  # two waits of a tenth of a second and not of a whole one each
+    with agent.turn() as mine:
+        assert mine
+        watcher._round([])
+    monkeypatch.setattr(agent.watchdog, "every", lambda: None)
+    watcher._nudge()
+    watcher._round([])
+    assert len(seen) == 3

@@ -263,7 +263,7 @@ def test_matrix(evidence: Evidence, outcome: Outcome, feeds: str, memory: str | 
         ),
         (
             Evidence(code=1, log_tail=CUDA),
-            "GPU out of memory (card or cap): its last lines say so, and nothing proves which of both.",
+            "GPU out of memory (card or cap): its last lines say so, and nothing proves which of the two.",
         ),
         (Evidence(signal=15), "Killed from outside by SIGTERM: nobody here sent it."),
         (Evidence(code=3), "Failed with code 3."),
