@@ -21,12 +21,14 @@ from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, Attribution, Claim, Identity, PoolState, Reading
 from calibration.probes.choose import Instrument
 from placement import snapshots
+from placement.domain import containers as container_rules
 from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
 from placement.models import Job, Lease, Node
 from placement.services import (
     capping,
+    containers,
     containing,
     cycle_row,
     delivering,
@@ -64,6 +66,7 @@ class Agent:
         self.courier = delivering.Courier()
         self.caps = capping.Caps()
         self.groups = containing.Groups()
+        self.labels = containers.Labels()
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
         self.watchdog = watching.Watchdog(lambda pids: self.instrument.needs(pids), lambda: self.instrument.ram())
@@ -107,7 +110,8 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     jobs = _jobs(agent.node)
     version = learning.store_version()
     reading = agent.instrument.read(_owned(agent, jobs))  # 1 read
-    found = attribute(reading, _claims(agent, jobs), marker_of=agent.markers.reader(reading))  # 2 attribute
+    marker_of, container_of = agent.markers.reader(reading), agent.labels.owner
+    found = attribute(reading, _claims(agent, jobs), marker_of=marker_of, container_of=container_of)  # 2 attribute
     agent.known = dict(found.members)
     changed = [
         job
@@ -227,6 +231,8 @@ def _flags(job: Job, reading: Reading, over: int) -> list[str]:
         flags.append(f"uses {gib(used)} on {name}, which it does not lease (it leases {leased})")
     if job.device and job.device in job.used and job.used[job.device] is None:
         flags.append("its device memory is not reported by the driver")
+    if unkept := container_rules.unkept(job.command, job.argv):
+        flags.append(unkept)
     if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
         flags.append("its device is lost")
     return flags
