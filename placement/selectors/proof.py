@@ -53,6 +53,8 @@ WORDS = {
     "grower": "who else grew",
     "grew": "by",
     "oom": "times its own limit could not be met",
+    "oom_kill": "processes of it that the kernel killed",
+    "oom_group_kill": "times the kernel ended all of it",
     "memory_max": "its own limit",
     "memory_peak": "most in use",
     "sentence": "the watchdog's finding",

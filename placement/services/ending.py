@@ -113,6 +113,7 @@ def judged(job: Job, record: ExitRecord | None, lost: str, seen: tuple[float, At
             "max_rss_bytes": record.max_rss_bytes,
             "oom_kill_delta": record.oom_kill_delta,
             "trimmed_bytes": record.log.trimmed_bytes,
+            "group": evidence.group(run_dir),
         }
     row = {
         "state": State.FINISHED,

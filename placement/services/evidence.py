@@ -18,6 +18,7 @@ from placement.runner.record import EXIT
 TAIL = 16 << 10  # bytes of each log that may hold the reason
 RECEIPT = 4 << 10  # bytes of the longest receipt
 FIGURES = ("asked", "held", "device_free", "cap")  # of a receipt, in bytes
+COUNTERS = ("oom", "oom_kill", "oom_group_kill", "memory_max", "memory_peak")  # of a control group
 _MOST = 1 << 62  # bytes; above it no database holds the number
 
 
@@ -33,11 +34,13 @@ def _tail(path: Path) -> str:
         return ""
 
 
-def group(run_dir: Path) -> dict[str, Any] | None:
+def group(run_dir: Path) -> dict[str, int] | None:
     """Return the counters of the job's own control group as its runner read them last, None where it had none."""
     fields = read_json(control_path(run_dir, EXIT)) or {}
     found = fields.get("cgroup")
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    return {name: found[name] for name in COUNTERS if _is_count(found.get(name))}
 
 
 def driver_limit(run_dir: Path) -> dict[str, Any] | None:
@@ -50,12 +53,10 @@ def cap_receipt(run_dir: Path) -> tuple[dict[str, int], float] | None:
     folder = run_dir / "receipts"
     newest: tuple[float, dict[str, int]] | None = None
     try:
-        names = sorted(os.listdir(folder))[:200]
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".vram-cap.json"))[:200]
     except OSError:
         return None
     for name in names:
-        if not name.endswith(".vram-cap.json"):
-            continue
         try:
             raw, at = _read(folder / name, RECEIPT)
             content = json.loads(raw)

@@ -15,7 +15,7 @@ from calibration.models import Point, Sediment
 from placement.domain.knobs import Knobs
 from placement.models import Job, Role
 from placement.runner.record import ExitRecord
-from placement.selectors import raised
+from placement.selectors import proof, raised
 from placement.services import cycle_row, ending, lifecycle
 from placement.services.ending import Round, judged, store
 from placement.services.learning import Open, Windows
@@ -168,3 +168,7 @@ def test_a_receipt_of_an_hour_ago_and_a_control_groups_counters(ann: Any) -> Non
     found = ending.judged(job, record, "")
     assert found.verdict.outcome == "cap_exceeded"
     assert found.row["sentence"].startswith("RAM limit exceeded: the kernel killed it at its own limit of 1.0 GiB;")
+    assert found.row["evidence"]["exit"]["group"] == {name: counters[name] for name in counters if name[0] in "om"}
+    told = {fact.name: fact.text for fact in proof.facts(found.row["evidence"], {})}
+    assert told["processes of it that the kernel killed"] == "1"
+    assert told["its own limit"] == "1.0 GiB"
