@@ -19,7 +19,7 @@ from typing import Any
 from placement.domain.device_caps import Applied
 
 LONGEST = 8 << 10  # bytes of a receipt
-MOST = 200  # receipts that are read
+MOST = 1000  # receipts that are read
 FRAMEWORKS = {"simulated": "the simulated device"}
 _NAME = re.compile(r"([1-9][0-9]{0,8})\.([a-z][a-z0-9_]{0,19})-(armed|applied|exit)\.json")
 _LARGEST = 1 << 60  # bytes
@@ -43,10 +43,11 @@ def read(run_dir: Path, device: str) -> Receipts:
         return Receipts()
     for name, found in [(name, found) for name in names if (found := _NAME.fullmatch(name))][:MOST]:
         pid, framework, kind = int(found[1]), FRAMEWORKS.get(found[2], found[2]), found[3]
-        content = plain(run_dir / "receipts" / name)
         if kind == "armed":
             armed.add(pid)
-        elif kind == "applied":
+            continue
+        content = plain(run_dir / "receipts" / name)
+        if kind == "applied":
             one = _of_device(content.get("devices"), device)
             if one is not None:
                 together = one.get("together") is True

@@ -18,7 +18,7 @@ from django.utils import timezone
 from calibration import contexts
 from calibration.models import ContextSeen
 from placement.models import Device, Job
-from placement.services import capping, device_environment, lifecycle, nodes, receipts, starting
+from placement.services import capping, device_environment, evidence, lifecycle, nodes, receipts, starting
 from tests.builders import GIB, MIB
 from tests.integration.loop_here import Here, here
 from tests.nvml_stub import Device as Card
@@ -85,6 +85,30 @@ def test_without_a_receipt_it_is_watched(node: Here, command: str, environment: 
 
 def test_a_short_run_is_judged_by_what_it_left(node: Here) -> None:
     job = node.end(with_torch(node, TORCH.replace("time.sleep(60)", "pass"), run=False))
+    assert job.outcome == "completed"
+    assert job.charges[job.device]["force"]["kind"] == "framework"
+
+
+@pytest.mark.parametrize(
+    "free, outcome",
+    [
+        pytest.param(20 * GIB, "cap_exceeded", id="the card had room: the cap refused it"),
+        pytest.param(GIB, "out_of_memory", id="the card was full: no proof of the cap"),
+    ],
+)
+def test_memory_that_torch_refuses_is_the_caps_doing_only_with_proof(node: Here, free: int, outcome: str) -> None:
+    command = TORCH.replace("time.sleep(60)", f"torch.cuda.take({10 * GIB})")
+    job = node.end(with_torch(node, command, run=False, FAKE_TORCH_FREE=str(free)))
+    assert job.outcome == outcome, job.sentence
+    refused = job.evidence["cap_receipt"]
+    assert (refused["asked"], refused["device_free"]) == (10 * GIB, free)
+    assert refused["cap"] == job.charges[job.device]["cap"]
+
+
+def test_a_run_that_got_over_a_refusal_is_no_breach(node: Here) -> None:
+    tried = f"try: torch.cuda.take({10 * GIB})\nexcept RuntimeError: pass"
+    body = f"import torch; torch.cuda.init()\n{tried}\n"
+    job = node.end(with_torch(node, f"exec {sys.executable} -c '{body}'", run=False))
     assert job.outcome == "completed"
     assert job.charges[job.device]["force"]["kind"] == "framework"
 
@@ -266,6 +290,16 @@ def test_two_processes_or_a_simulated_card_teach_nothing_of_contexts(node: Here)
     Device.objects.update(simulated=True)
     capping.learn(job, GIB + 426 * MIB, timezone.now())
     assert not ContextSeen.objects.exists()
+
+
+def test_a_refusal_is_found_among_the_receipts_of_many_processes(tmp_path: Path) -> None:
+    (tmp_path / "receipts").mkdir()
+    for pid in range(1000, 1300):
+        (tmp_path / "receipts" / f"{pid}.torch-armed.json").write_text("{}")
+        (tmp_path / "receipts" / f"{pid}.torch-applied.json").write_text('{"devices": [{"uuid": "GPU-a", "pool": 1}]}')
+    (tmp_path / "receipts" / "9999.vram-cap.json").write_text('{"asked": 7}')
+    assert evidence.cap_receipt(tmp_path) is not None
+    assert len(receipts.read(tmp_path, "GPU-a").applied) == 300
 
 
 def test_receipts_of_another_device_are_not_this_ones(tmp_path: Path) -> None:
