@@ -121,13 +121,17 @@ def _scope(plan: Plan, runner: int, child: int, run: Run) -> Group:
 
 
 def start_scope(unit: str, scope: str, members: Sequence[int]) -> list[str]:
-    """Return the command that asks systemd for a delegated scope around these processes."""
+    """Return the command that asks systemd for a delegated scope around these processes.
+
+    It must not end the scope, our runner with it, for a death in the leaf of the job: that is for the runner to tell.
+    """
     properties = ["Slice", "s", SLICE, "Description", "s", f"Tidegate {unit}", "Delegate", "b", "true"]
+    properties += ["OOMPolicy", "s", "continue"]
     properties += ["PIDs", "au", str(len(members)), *map(str, members)]
     place = ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"]
     return [
         *(_BUS, "--user" if scope == "user" else "--system", "--quiet", "--timeout=5", "call", *place),
-        *("StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail", "4", *properties, "0"),
+        *("StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail", "5", *properties, "0"),
     ]
 
 
