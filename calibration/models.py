@@ -191,6 +191,22 @@ class Pin(models.Model):
         constraints = [models.UniqueConstraint(fields=["workload", "subject", "kind"], name="one_pin_per_kind")]
 
 
+class ContextSeen(models.Model):
+    """What one run's process held on its device besides what its framework reserved: its context, in bytes."""
+
+    model = models.CharField(max_length=100)
+    user = models.CharField(max_length=150)
+    owner = models.CharField(max_length=60, unique=True)
+    bytes = models.BigIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["model", "user", "-at"], name="contexts_by_model")]  # reader: contexts.of
+
+    def __str__(self) -> str:
+        return f"{self.bytes} on {self.model}"
+
+
 class StoreVersion(models.Model):
     """One row that counts changes of sediment and pins, so that estimates can be cached per key and version."""
 

@@ -46,6 +46,7 @@ def node_of(
         disk_free=node.disk_free,
         processes_free=node.processes_free,
         simulated=any(d.simulated for d in devices),
+        watch_policy=node.watch_policy,
     )
 
 

@@ -66,23 +66,31 @@ def _nudge() -> None:
 
 
 def _run() -> None:
-    looks: list[float] = []  # monotonic seconds at which to look
+    looks: list[float] = []
     while True:
-        ended = _wait(looks)
-        now = time.monotonic()
-        if ended or (not looks and loop.agent().drains.active()):  # a tick may have reaped before we saw the end
-            first = now + loop.looks.wait(now)  # where many end, one look does for several
-            looks = [min([first, *looks]), *(first + after for after in _AFTER_END[1:])]
-        due = [at for at in looks if at <= now]
-        if due:
-            looks = [at for at in looks if at > now]
-            loop.guarded(_tick)
-            if not loop.agent().drains.active():
-                looks = []
-        if _wake_at is not None and _wake_at <= time.monotonic():
-            loop.guarded(_wake)
-        if time.monotonic() - max(_last_tick, loop.agent().began) > _QUIET:
-            loop.guarded(_tick_without_broker)
+        looks = _round(looks)
+
+
+def _round(looks: list[float]) -> list[float]:
+    """Wait once and do what is due; return the monotonic seconds at which to look from then on."""
+    ended = _wait(looks)
+    now = time.monotonic()
+    if ended or (not looks and loop.agent().drains.active()):  # a tick may have reaped before we saw the end
+        first = now + loop.looks.wait(now)  # where many end, one look does for several
+        looks = [min([first, *looks]), *(first + after for after in _AFTER_END[1:])]
+    due = [at for at in looks if at <= now]
+    if due:
+        looks = [at for at in looks if at > now]
+        loop.guarded(_tick)
+        if not loop.agent().drains.active():
+            looks = []
+    if _wake_at is not None and _wake_at <= time.monotonic():
+        loop.guarded(_wake)
+    if loop.agent().watchdog.every() is not None:
+        loop.guarded(loop.agent().glance)
+    if time.monotonic() - max(_last_tick, loop.agent().began) > _QUIET:
+        loop.guarded(_tick_without_broker)
+    return looks
 
 
 def _tick() -> None:
@@ -104,11 +112,12 @@ def _tick_without_broker() -> None:
 
 
 def _wait(looks: list[float]) -> bool:
-    """Return whether a runner ended; come back when a look is due or after a second."""
+    """Return whether a runner ended; come back when a look is due, or after a second (near a cap sooner)."""
     with _lock:
         fds = list(_watched)
     planned = [*looks, *([] if _wake_at is None else [_wake_at])]
-    timeout = max(0.0, min([1.0, *(at - time.monotonic() for at in planned)]))
+    longest = loop.agent().watchdog.every() or 1.0
+    timeout = max(0.0, min([longest, *(at - time.monotonic() for at in planned)]))
     poller = select.poll()
     poller.register(_wake_r, select.POLLIN)
     for fd in fds:

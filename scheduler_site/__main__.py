@@ -31,6 +31,8 @@ def main(arguments: list[str]) -> int:
     if options.command == "doctor":
         os.environ["TIDEGATE_DATA"] = str(options.data)
         return _pass_on("manage.py", "doctor")
+    if options.command == "units":
+        return _units(options)
     if options.command == "down":
         return service.down(options.data, cancel=options.cancel)
     return service.up(
@@ -65,6 +67,23 @@ def _manage(arguments: list[str]) -> int:
     return _pass_on("manage.py", *rest)
 
 
+def _units(options: argparse.Namespace) -> int:
+    """Print the systemd unit of a service as these options would run it."""
+    from scheduler_site import units
+
+    wanted = units.Wanted(
+        program=service.REPOSITORY / "tidegate",
+        data=options.data,
+        host=options.host,
+        port=options.port,
+        account=options.account or units.account(),
+        user_manager=options.user,
+        systemd=units.systemd_version(),
+    )
+    print(units.unit(wanted), end="")
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     data = argparse.ArgumentParser(add_help=False)
     default = Path(os.environ.get("TIDEGATE_DATA") or service.REPOSITORY / "var")
@@ -86,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("web", parents=[data, pages], help="run the pages of a larger service alone")
     down = commands.add_parser("down", parents=[data], help="stop the service; jobs go on")
     down.add_argument("--cancel", action="store_true", help="cancel all jobs, too")
+    units = commands.add_parser("units", parents=[data, pages], help="print a systemd unit whose restart ends no job")
+    units.add_argument("--user", action="store_true", help="for the account's own systemd (systemctl --user)")
+    units.add_argument("--account", default="", help="the account that the service runs as; default: yours")
     commands.add_parser("doctor", parents=[data], help="say what works on this machine and what does not")
     return parser
 

@@ -35,6 +35,14 @@ def boolean(name: str, default: bool = False) -> bool:
     raise ImproperlyConfigured(f"{name} is {raw!r}; it must be 1 or 0.")
 
 
+def one_of(name: str, choices: tuple[str, ...]) -> str:
+    """Return the variable, which must be one of these words; the first where it is unset."""
+    word = text(name, choices[0])
+    if word not in choices:
+        raise ImproperlyConfigured(f"{name} is {word!r}; it must be one of {', '.join(choices)}.")
+    return word
+
+
 def words(name: str, separator: str = ",") -> list[str]:
     """Return the variable's parts, blanks removed and empty parts left out."""
     return [part.strip() for part in text(name).split(separator) if part.strip()]

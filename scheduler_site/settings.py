@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from placement.runner import ladder
 from scheduler_site import environ, queues
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -26,6 +27,10 @@ ALLOWED_ROOTS = [
 ]
 # Names of variables of the worker's own environment that every job is given.
 JOB_ENVIRONMENT = environ.words("TIDEGATE_JOB_ENVIRONMENT")
+# Whether this node's MPS server, which an admin runs, is told to keep clients within their caps.
+MPS_LIMITS = environ.boolean("TIDEGATE_MPS_LIMITS")
+# How jobs are kept in their main memory: the best way that works here, one by name, or off.
+RAM_LIMIT = environ.one_of("TIDEGATE_RAM_LIMIT", ("auto", "off", *ladder.KINDS))
 # Overrides of scheduler knobs by name, for tests that cannot wait as long as production does.
 KNOB_OVERRIDES = environ.json_object("TIDEGATE_TEST_KNOBS")
 

@@ -22,14 +22,19 @@ def attribute(
     claims: Sequence[Claim],
     *,
     marker_of: Callable[[int], str | None] | None = None,
+    container_of: Callable[[str], str | None] | None = None,
 ) -> Attribution:
     """Return who uses what in this reading. Amounts are bytes; None is unknown, and makes its sum unknown.
 
     ``marker_of`` reads out of a pid's environment whose it says it is; it is asked only where nothing better
-    answers, and proves nothing for an owner that has no process of its own yet. A runner's own memory is charged
+    answers, and proves nothing for an owner that has no process of its own yet. ``container_of`` names the owner that
+    the container of a control group's path is labelled with. Main memory of an owner with a group of its own is what
+    the kernel counts there, and what its processes outside of it need. A runner's own memory is charged
     to the service. In a pool that was not read every owner's use is unknown.
     """
-    rules = owners_of(reading, claims, marker_of)
+    disputes: dict[int, tuple[str, str]] = {}
+    rules = owners_of(reading, claims, marker_of, container_of, disputes)
+    counted = {claim.owner: claim.group_ram for claim in claims if claim.group_ram is not None}
     by_owner: dict[str, list[ProcessSample]] = {claim.owner: [] for claim in claims}
     for pid, (owner, _) in rules.items():
         by_owner.setdefault(owner, []).append(reading.processes[pid])
@@ -41,6 +46,10 @@ def attribute(
     for name, pool in reading.pools.items():
         amounts = held[name]
         for owner, processes in by_owner.items():
+            if amounts is not None and pool.kind == RAM and owner in counted:
+                outside_it = (amounts.get(p.pid, 0) for p in processes if rules[p.pid][1] != "cgroup")
+                owners[owner][name] = total((counted[owner], *outside_it))
+                continue
             owners[owner][name] = None if amounts is None else total(amounts.get(p.pid, 0) for p in processes)
         if amounts is None:
             external[name], who[name], unexplained[name] = None, (), None
@@ -56,9 +65,13 @@ def attribute(
         external=external,
         external_who=who,
         unexplained=unexplained,
-        exact={owner: all(p.ram_exact for p in _living(processes)) for owner, processes in by_owner.items()},
+        exact={
+            owner: all(p.ram_exact for p in _living(processes) if owner not in counted or rules[p.pid][1] != "cgroup")
+            for owner, processes in by_owner.items()
+        },
         amounts={name: amounts for name, amounts in held.items() if amounts is not None},
         cached={owner: known(p.cached for p in processes) for owner, processes in by_owner.items()},
+        disputes=disputes,
     )
 
 

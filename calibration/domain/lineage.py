@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .samples import Claim, Identity, ProcessSample, Reading
@@ -14,13 +15,18 @@ Owned = tuple[str, str]
 
 
 def owners_of(
-    reading: Reading, claims: Sequence[Claim], marker_of: Callable[[int], str | None] | None
+    reading: Reading,
+    claims: Sequence[Claim],
+    marker_of: Callable[[int], str | None] | None,
+    container_of: Callable[[str], str | None] | None = None,
+    disputes: dict[int, tuple[str, str]] | None = None,
 ) -> dict[int, Owned]:
     """Return (owner, rule) per pid that can be attributed; the rest belongs to nobody of ours.
 
-    The rules in order: the chain of parents up to a runner ("supervisor") or a recorded leader ("root"),
-    nearest first; an identity attributed before, or a descendant of one ("known"); the marker in the
-    environment ("marker"); the session of a member ("session").
+    The rules in order: the control group ("cgroup"); the chain of parents up to a runner ("supervisor") or a recorded
+    leader ("root"), nearest first; an identity attributed before, or a descendant of one ("known"); the label of the
+    container whose group it is in ("container"); the marker in the environment ("marker"); the session of a member
+    ("session"). ``disputes`` is filled with (by group, by parents) where these two differ.
     """
     table = reading.processes
     marker = marker_of or (lambda pid: None)
@@ -39,6 +45,7 @@ def owners_of(
             rivals = [claim for claim in rivals if claim.marker and claim.marker == told] or rivals
         return rivals[-1].owner if rivals else None
 
+    inside = _Inside(claims, container_of)
     rules: dict[int, Owned] = {}
     above: dict[int, Owned | None] = {}  # what a pid hands down to its children
     for process in table.values():
@@ -51,6 +58,11 @@ def owners_of(
             lambda p: _tag(pick(roots, p), "root") or _tag(pick(supervisors, p), "supervisor"),
             above,
         )
+        kept_in = inside.group(process.cgroup)
+        if kept_in is not None:
+            if disputes is not None and hit is not None and hit[0] != kept_in:
+                disputes[process.pid] = (kept_in, hit[0])
+            hit = (kept_in, "cgroup")
         if hit is not None:
             rules[process.pid] = hit
     above_known: dict[int, Owned | None] = {}
@@ -59,8 +71,41 @@ def owners_of(
             hit = _inherit(table, process, lambda p: _tag(pick(known, p), "known"), above_known)
             if hit is not None:
                 rules[process.pid] = hit
+    for process in table.values():
+        if process.pid not in rules and (owner := inside.container(process.cgroup)) is not None:
+            rules[process.pid] = (owner, "container")
     rules |= _marked(reading, claims, rules, marker)
     return rules | _in_session(reading, claims, rules)
+
+
+class _Inside:
+    """Whose a control group is; each path is looked at once, and most processes share a few."""
+
+    def __init__(self, claims: Sequence[Claim], container_of: Callable[[str], str | None] | None) -> None:
+        self._ends = {claim.group: claim.owner for claim in claims if claim.group}
+        self._owners = {claim.owner for claim in claims}
+        self._container_of = container_of or (lambda path: None)
+        self._groups: dict[str, str | None] = {}
+        self._containers: dict[str, str | None] = {}
+
+    def group(self, path: str) -> str | None:
+        """Return the owner of a group or of one above it, however long the path before its name is."""
+        if not path or not self._ends:
+            return None
+        if path not in self._groups:
+            parts = path.split("/")
+            names = [*parts, *("/".join(pair) for pair in itertools.pairwise(parts))]
+            self._groups[path] = next((self._ends[name] for name in reversed(names) if name in self._ends), None)
+        return self._groups[path]
+
+    def container(self, path: str) -> str | None:
+        """Return the owner that the container of this group is labelled with, if it is one of ours."""
+        if not path:
+            return None
+        if path not in self._containers:
+            owner = self._container_of(path)
+            self._containers[path] = owner if owner in self._owners else None
+        return self._containers[path]
 
 
 def _identity(reading: Reading, process: ProcessSample) -> Identity:

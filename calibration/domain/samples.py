@@ -57,6 +57,7 @@ class ProcessSample:
     ram_exact: bool = False
     rss: int | None = None
     cached: int | None = None
+    cgroup: str = ""  # path of its control group, "" where it is in none or that cannot be read
     vram: Mapping[str, int | None] = field(default_factory=dict)
 
 
@@ -112,7 +113,8 @@ class Claim:
     """What the scheduler knows of one owner's processes; ``owner`` is opaque here ("job:7").
 
     ``supervisor`` is the runner (its own memory is not the owner's), ``roots`` the recorded leaders; ``marker`` is
-    what their environment says whose they are; ``known`` every identity attributed before (sticky).
+    what their environment says whose they are; ``known`` every identity attributed before (sticky). ``group`` is the
+    end of the path of its control group ("tidegate-1a2b3c-7-1"), ``group_ram`` the bytes that the kernel counts there.
     """
 
     owner: str
@@ -121,6 +123,8 @@ class Claim:
     marker: str = ""
     sessions: tuple[int, ...] = ()
     known: frozenset[Identity] = frozenset()
+    group: str = ""
+    group_ram: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ class Attribution:
     ``external_who[pool]`` the largest outsiders as (pid, user, name, bytes|None), largest first, at most five;
     ``unexplained[pool]`` = used minus all that processes explain, None when a process size is unknown.
     ``members[owner]`` are the identities seen alive now. ``amounts[pool]`` has bytes per pid for each pool that was
-    read.
+    read. ``disputes[pid]`` is (owner by control group, owner by parents) where the two differ: the group stands.
     """
 
     owners: Mapping[str, Mapping[str, int | None]]
@@ -144,3 +148,4 @@ class Attribution:
     exact: Mapping[str, bool] = field(default_factory=dict)  # per owner: RAM from PSS
     cached: Mapping[str, int] = field(default_factory=dict)  # per owner: clean file pages, shown apart
     amounts: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict, repr=False)
+    disputes: Mapping[int, tuple[str, str]] = field(default_factory=dict)

@@ -80,6 +80,14 @@ class Instrument:
             cost_ms=(time.perf_counter() - began) * 1000,
         )
 
+    def needs(self, pids: Collection[int]) -> int | None:
+        """Return the bytes of RAM that these processes need now, in between two looks; None where nobody knows."""
+        return self._pss.now(pids)
+
+    def ram(self) -> PoolSample:
+        """Return main memory alone, now: a few short reads."""
+        return _ram_pool(ram_capacity(self.proc_root, self.cgroup_root), time.monotonic())
+
     def probe_report(self) -> list[ProbeLine]:
         """Return what works on this machine, one line a probe, for a person who misses something."""
         reading = self.read(timeout_s=2.0)

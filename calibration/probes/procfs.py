@@ -13,7 +13,7 @@ from calibration.domain.samples import ProcessSample
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 _YOUNG_WALKS = 2
-"""A process may change its user between fork and exec, so its user is read again on its first walks."""
+"""A process may change its user and its group between fork and exec, so both are read again on its first walks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,9 @@ class ProcWalk:
         same = before is not None and before[2].start_ticks == stat.start_ticks
         walks = before[1] + 1 if before is not None and same else 1
         if before is not None and same and before[1] >= _YOUNG_WALKS and before[2].name == stat.name:
-            uid, user = before[2].uid, before[2].user
+            uid, user, cgroup = before[2].uid, before[2].user, before[2].cgroup
         else:
-            uid = self._uid(pid)
+            uid, cgroup = self._uid(pid), self._cgroup(pid)
             user = None if uid is None else self._user(uid)
         sample = ProcessSample(
             pid=pid,
@@ -161,6 +161,7 @@ class ProcWalk:
             name=stat.name,
             ram=stat.rss,
             rss=stat.rss,
+            cgroup=cgroup,
         )
         return key, walks, sample
 
@@ -172,6 +173,23 @@ class ProcWalk:
             return None
         at = status.find(b"\nUid:")
         return int(status[at + 5 : at + 40].split(None, 1)[0]) if at >= 0 else None
+
+    def _cgroup(self, pid: int) -> str:
+        """Return the path in the unified tree, in that of main memory where all are at the top of the first."""
+        try:
+            lines = read_small(f"{self.root}/{pid}/cgroup").splitlines()
+        except OSError:
+            return ""
+        unified = memory = b""
+        for line in lines:
+            _, _, rest = line.partition(b":")
+            controllers, _, where = rest.partition(b":")
+            if not controllers:
+                unified = where
+            elif b"memory" in controllers.split(b","):
+                memory = where
+        found = unified if unified not in (b"", b"/") else memory
+        return "" if found == b"/" else os.fsdecode(found)
 
     def _user(self, uid: int) -> str:
         name = self._users.get(uid)

@@ -133,11 +133,22 @@ class PssReader:
             return self._resident(sample)
         if fresh:
             return replace(sample, ram=exact.need, ram_exact=True, cached=exact.cached)
-        need = exact.need
-        if own is not None and exact.own is not None:
-            # New pages are its own alone; of freed ones it gives back only its share.
-            need = need + own - exact.own if own >= exact.own else need * own // exact.own
-        return replace(sample, ram=need, ram_exact=False, cached=exact.cached)
+        return replace(sample, ram=_since(exact, own), ram_exact=False, cached=exact.cached)
+
+    def now(self, pids: Collection[int]) -> int | None:
+        """Return the bytes that these processes need now: the last exact readings and what each took since.
+
+        Cheap: one short read each. None where one of them was never read exactly, so that no resident size, which
+        counts shared pages once a process, passes for a need.
+        """
+        total = 0
+        for pid in pids:
+            exact = self._exact.get(pid)
+            if exact is None:
+                return None
+            own = self._own(pid)
+            total += 0 if own is None else _since(exact, own)  # it has ended meanwhile
+        return total
 
     def _resident(self, sample: ProcessSample) -> ProcessSample:
         """Return the sample with resident memory less file pages, shared pages counted in full."""
@@ -153,6 +164,14 @@ class PssReader:
             return sample
         ram = found[b"RssAnon"] + found.get(b"RssShmem", 0)
         return replace(sample, ram=ram, ram_exact=False, cached=found.get(b"RssFile"))
+
+
+def _since(exact: _Exact, own: int | None) -> int:
+    """Return the need at an exact reading moved by the own pages since, in bytes."""
+    if own is None or exact.own is None:
+        return exact.need
+    # New pages are its own alone; of freed ones it gives back only its share.
+    return exact.need + own - exact.own if own >= exact.own else exact.need * own // exact.own
 
 
 def _same(sample: ProcessSample | None, start_ticks: int) -> bool:

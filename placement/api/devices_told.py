@@ -50,6 +50,7 @@ def _node(row: Node, read: _Read) -> dict[str, Any]:
         "ram_declared": row.ram_declared,
         "ram_high": row.ram_high,
         "ram_low": row.ram_low,
+        "watch_policy": row.watch_policy,
         "ram_pressure": row.ram_pressure,
         "draining": row.draining,
         "held": wire.hold(row),

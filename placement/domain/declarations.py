@@ -6,10 +6,11 @@ import unicodedata
 from collections.abc import Mapping
 
 from calibration.domain.resources import MOST, gib
+from placement.domain import watch_policy
 
 _SWITCHES = frozenset({"exclusive_only", "draining"})
 DEVICE_FIELDS = ("name", "declared", "exclusive_only", "draining")
-NODE_FIELDS = ("ram_declared", "ram_high", "ram_low", "draining")
+NODE_FIELDS = ("ram_declared", "ram_high", "ram_low", "draining", "watch_policy")
 
 
 def device_problems(
@@ -37,6 +38,8 @@ def node_problems(
     for name, share in zip(("ram_high", "ram_low"), marks, strict=True):
         if share is not None and not _is_share(share):
             found[name] = "It must be a share above 0 and at most 1, such as 0.9; empty means the knob's."
+    if changes.get("watch_policy", "") not in ("", *watch_policy.CHOICES):
+        found["watch_policy"] = f"It is one of {', '.join(watch_policy.CHOICES)}; empty means the knob's."
     high, low = marks
     if not found and (high is None) != (low is None):
         found["ram_low"] = "Set both marks, or leave both empty."
@@ -63,6 +66,21 @@ def device_effects(changes: Mapping[str, object], *, before: int, leased: int, j
     if changes.get("draining") is False:
         said.append("Jobs may start there again.")
     return said
+
+
+def policy_effects(changes: Mapping[str, object]) -> list[str]:
+    """Return what another policy of the watchdog means for those who run there."""
+    chosen = changes.get("watch_policy")
+    if not isinstance(chosen, str):
+        return []
+    if not chosen:
+        return ["The watchdog does there what the knob watch_policy says."]
+    told = {
+        watch_policy.Policy.WARN: "The watchdog stops nobody there, not even when memory runs out; it says so.",
+        watch_policy.Policy.RISK: "The watchdog stops whoever is above its charge when memory runs out there.",
+        watch_policy.Policy.CAP: "The watchdog stops a job there that stays above its cap, those that run now, too.",
+    }
+    return [told[watch_policy.Policy(chosen)]]
 
 
 def _room(declared: int, before: int, leased: int, held: str, jobs: int) -> str:

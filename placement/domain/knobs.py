@@ -109,7 +109,17 @@ class Knobs:
     watch_ram_share: float = _knob(0.02, "of RAM", "free RAM under which the watchdog acts, as a share", 0, 1)
     watch_ram_max_mib: int = _knob(4096, "MiB", "free RAM above which the watchdog never acts")
     watch_over_mib: int = _knob(256, "MiB", "a job this little above its charge is never stopped")
-    watch_samples: int = _knob(1, "readings", "a job above its charge for fewer in a row is not stopped", 1, 60)
+    watch_policy: str = _knob(
+        "risk",
+        "rule",
+        "warn: stop nobody; risk: stop when others are at risk; cap: at the job's cap, too. A node can have its own",
+        None,
+        None,
+        ("warn", "risk", "cap"),
+    )
+    watch_samples: int = _knob(3, "looks", "a job above its cap for fewer in a row is not stopped for that", 1, 60)
+    watch_near_share: float = _knob(0.8, "of the cap", "a job whose RAM is above is looked at more often", 0.1, 1)
+    watch_near_seconds: float = _knob(0.25, "s", "between two looks at a job near its cap", 0.1, 1)
     overtaking: str = _knob(
         "easy",
         "rule",

@@ -16,6 +16,8 @@ Feeds = Literal["need", "lower_bound", "nothing"]
 Memory = Literal["ram", "vram"]
 
 LAST_LINES = 40  # a memory error earlier in the log was survived, so it did not end the run
+RECEIPT_COUNTS_S = 60.0  # a refusal longer before the end was survived, too: receipts tell of caught ones
+LIMIT_REACHED = 512 << 20  # bytes below a driver's limit: it gives memory out in steps, and keeps some for contexts
 
 _VRAM = re.compile(
     r"(CUDA|HIP|XPU)( error:)? out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaMalloc failed: out of memory"
@@ -37,9 +39,12 @@ class Evidence:
 
     ``stopped_by`` is why the runner sent signals ("cancel", "time_limit", "watchdog", "" when it sent none),
     ``requested`` the stop on record and ``requested_by`` who asked. ``killed``: the grace passed and SIGKILL went
-    out. ``oom_kill_delta`` is the kernel's kill counter since the start, ``own_limit`` that the job has a RAM limit
-    of its own. ``cap_receipt`` is what was written when memory was refused ("cap", "asked", "used", "free" in
-    bytes, any may be missing). ``watchdog`` is its evidence ("sentence", "pool"), ``lost`` why nobody saw the end.
+    out. ``oom_kill_delta`` is the machine's counter of kills for memory since the start. ``group`` are the counters of
+    the job's own control group: "oom" (its own limit could not be met), "oom_kill" and "oom_group_kill", with
+    "memory_max" and "memory_peak" in bytes. ``cap_receipt`` is what was written when memory was refused ("cap",
+    "asked", "used", "free" in bytes, any may be missing), ``receipt_age_s`` how long before the end that was;
+    ``driver_limit`` the driver's own for this job ("limit", "used" in bytes). ``watchdog`` is its evidence
+    ("sentence", "pool"), ``lost`` why nobody saw the end.
     """
 
     code: int | None = None
@@ -50,8 +55,10 @@ class Evidence:
     requested: str = ""
     requested_by: str = ""
     oom_kill_delta: int | None = None
-    own_limit: bool = False
+    group: Mapping[str, Any] | None = None
     cap_receipt: Mapping[str, Any] | None = None
+    receipt_age_s: float | None = None
+    driver_limit: Mapping[str, Any] | None = None
     log_tail: str = ""
     lost: str = ""
     watchdog: Mapping[str, Any] | None = None
@@ -118,38 +125,100 @@ def _nothing_seen(e: Evidence) -> bool:
 
 
 def _memory(e: Evidence) -> Verdict | None:
-    """Return the outcome where memory ended the run; one that ended with code 0 survived whatever happened."""
+    """Return the outcome where memory ended the run; one that ended with code 0 survived whatever happened.
+
+    The strongest evidence first: counters of its own group, what proves a cap, what its last lines say, and what the
+    kernel says of the whole machine.
+    """
     if e.code == 0 and e.signal is None:
         return None
-    if e.oom_kill_delta:
-        if e.own_limit:
-            told = "The kernel killed it at its own RAM limit."
-            return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "ram")
-        told = "The kernel killed it because the machine's RAM ran out."
-        return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "ram")
-    if e.cap_receipt is not None:
-        return _receipt(e.cap_receipt)
     tail = "\n".join(e.log_tail.splitlines()[-LAST_LINES:])
+    return _group(e) or _refused(e, tail) or _told(tail) or _machine(e)
+
+
+def _group(e: Evidence) -> Verdict | None:
+    count = _kills(e)
+    if e.group is None or not count:
+        return None
+    limit, peak = _bytes(e.group.get("memory_max")), _bytes(e.group.get("memory_peak"))
+    if e.group.get("oom"):
+        told = "RAM limit exceeded: the kernel killed it at its own limit"
+        told += "" if limit is None else f" of {gib(limit)}"
+        told += "." if peak is None else f"; at most {gib(peak)} were in use."
+        return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "ram")
+    below = "" if limit is None else f", below its own limit of {gib(limit)}"
+    told = f"The machine's RAM ran out, and the kernel killed {_processes(count)} of it{below}."
+    return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "ram")
+
+
+def _refused(e: Evidence, tail: str) -> Verdict | None:
+    """Return what a refusal proves: the cap where the device had what was asked, the device where it had not."""
+    says = _VRAM.search(tail) is not None
+    recent = e.receipt_age_s is None or e.receipt_age_s <= RECEIPT_COUNTS_S or says
+    if e.cap_receipt is not None and recent and (found := _receipt(e.cap_receipt)):
+        return found
+    if e.driver_limit is not None and says:
+        limit, used = _bytes(e.driver_limit.get("limit")), _bytes(e.driver_limit.get("used"))
+        if limit is not None and used is not None and used >= limit - LIMIT_REACHED:
+            told = f"It met the driver's limit of {gib(limit)} ({gib(used, limit)} used)."
+            return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "vram")
     if _CUPY_LIMIT.search(tail) or _torch_cap(tail):
         told = "It asked for more device memory than its cap; the device had room."
         return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "vram")
+    if e.cap_receipt is not None and recent:
+        told = "GPU out of memory (card or cap): it was refused memory, and whether the card had it is not known."
+        return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "vram")
+    return None
+
+
+def _told(tail: str) -> Verdict | None:
     if _VRAM.search(tail):
-        told = "Its last lines say that device memory ran out; whether at its cap or on the device is not proven."
+        told = "GPU out of memory (card or cap): its last lines say so, and nothing proves which of the two."
         return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "vram")
     if _RAM.search(tail):
         return Verdict(Outcome.OUT_OF_MEMORY, "Its last lines say that RAM ran out.", "lower_bound", "ram")
     return None
 
 
-def _receipt(receipt: Mapping[str, Any]) -> Verdict:
+def _machine(e: Evidence) -> Verdict | None:
+    """Return what the kernel's counter says of a SIGKILL that nobody here sent; it counts the whole machine."""
+    if _signal(e) != signals.SIGKILL:
+        return None
+    killed = "Killed by something else (SIGKILL): nobody here sent it"
+    if e.oom_kill_delta is None:
+        return Verdict(Outcome.FAILED, f"{killed}. Host out of memory? The kernel does not say.", "lower_bound")
+    if not e.oom_kill_delta:
+        return Verdict(
+            Outcome.FAILED, f"{killed}, and the kernel killed nothing for lack of RAM meanwhile.", "lower_bound"
+        )
+    count = _processes(e.oom_kill_delta)
+    if e.group is not None and _bytes(e.group.get("oom_kill")) == 0:
+        told = f"{killed}. For lack of RAM the kernel killed {count} meanwhile, but none of it."
+        return Verdict(Outcome.FAILED, told, "lower_bound")
+    told = f"{killed}. For lack of RAM the kernel killed {count} on this machine meanwhile: most likely this one."
+    return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "ram")
+
+
+def _kills(e: Evidence) -> int:
+    group = e.group or {}
+    return max(_bytes(group.get("oom_kill")) or 0, _bytes(group.get("oom_group_kill")) or 0)
+
+
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"
+
+
+def _receipt(receipt: Mapping[str, Any]) -> Verdict | None:
+    """Return what a receipt proves, None where it lacks a figure that would."""
     cap, asked, free, used = (_bytes(receipt.get(k)) for k in ("cap", "asked", "free", "used"))
-    if free is not None and asked is not None and free < asked:
+    if free is None or asked is None:
+        return None
+    if free < asked:
         told = f"The device ran out: {gib(asked, free)} asked, {gib(free, asked)} free on it."
         return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "vram")
-    parts = [f"{gib(n)} {word}" for n, word in ((asked, "asked"), (used, "used")) if n is not None]
-    told = f" ({', '.join(parts)})" if parts else ""
+    parts = [f"{gib(asked)} asked", *([] if used is None else [f"{gib(used)} used"]), f"{gib(free)} free on the device"]
     cap_words = "its cap" if cap is None else f"its cap of {gib(cap)}"
-    return Verdict(Outcome.CAP_EXCEEDED, f"It ran past {cap_words}{told}.", "lower_bound", "vram")
+    return Verdict(Outcome.CAP_EXCEEDED, f"It ran past {cap_words} ({', '.join(parts)}).", "lower_bound", "vram")
 
 
 def _bytes(value: object) -> int | None:
@@ -170,7 +239,7 @@ def _by_code(e: Evidence) -> Verdict:
     number = _signal(e)
     if e.code == 0 and e.signal is None:
         return Verdict(Outcome.COMPLETED, "Completed with code 0.", "need")
-    if number in (signals.SIGKILL, signals.SIGTERM):
+    if number == signals.SIGTERM:
         told = f"Killed from outside by {_name(number)}: nobody here sent it."
         return Verdict(Outcome.FAILED, told, "lower_bound")
     if e.signal is not None:

@@ -81,6 +81,7 @@ class Node:
     disk_free: int | None = None  # bytes where run directories live
     processes_free: int | None = None  # how many processes may still be made
     simulated: bool = False
+    watch_policy: str = ""  # as domain.watch_policy has it, "" for the knob's
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class Running:
     arrival: int = 0  # as it was queued: tells who of two is younger; 0 means older than all that wait
     priority: int = 0
     array: int = 0  # the array that it belongs to, 0 for none
+    watch_policy: str = ""  # its workload's, which only the watchdog asks for
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ MOST_ARGUMENTS = 10_000
 _LENGTHS = {"name": 200, "note": 500, "workload": 100, "cwd": 1000, "node": 100, "device": 100}
 _ONE_LINE = ("name", "workload", "cwd", "node", "device")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_THEIRS = frozenset({"TIDEGATE_SHIM", "TIDEGATE_GPU_PROCESSES"})  # what a submission says of its caps
 _OURS = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
 _GPU_WORDS = re.compile(
     r"(?<![\w-])(?:python[0-9.]*|ipython3?|torchrun|accelerate|deepspeed|vllm|sglang|ollama|llama-server"
@@ -175,7 +176,7 @@ def _variables(value: object) -> Iterator[tuple[str, str]]:
     for key in value if isinstance(value, Mapping) else ():
         if not isinstance(key, str) or not _VARIABLE.fullmatch(key):
             yield "environment", f"{key!r} is not a name of a variable: letters, digits and _ only."
-        elif key in _OURS or key.startswith("TIDEGATE_"):
+        elif key in _OURS or (key.startswith("TIDEGATE_") and key not in _THEIRS):
             yield (
                 "environment",
                 f"{key} is set by Tidegate from the device that the job is given; leave it out.",

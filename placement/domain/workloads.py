@@ -10,12 +10,16 @@ from typing import Any
 
 from calibration.domain.errors import BadAmount
 from calibration.domain.resources import parse_bytes
-from placement.domain import retries
+from placement.domain import retries, watch_policy
 from placement.domain.errors import Refused
 from placement.domain.jobs import Outcome
 
 _TEXTS = {"name": 100, "summary": 200, "command": 100_000, "setup": 10_000, "cwd": 1000}
-_CHOICES = {"gpu": ("none", "one"), "exclusive": ("no", "device", "machine")}
+_CHOICES = {
+    "gpu": ("none", "one"),
+    "exclusive": ("no", "device", "machine"),
+    "watch_policy": ("", *watch_policy.CHOICES),
+}
 _AMOUNTS = ("hint_ram", "hint_vram")
 _KNOWN = (
     *_TEXTS,
@@ -49,6 +53,7 @@ class Definition:
     hint_ram: int | None = None
     hint_vram: int | None = None
     shape_varies: bool = False
+    watch_policy: str = ""
     files: tuple[str, ...] = ()
     parameters: tuple[Mapping[str, Any], ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -105,7 +110,7 @@ def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, f"It must be text of at most {most:,} characters."
     for name, choices in _CHOICES.items():
         if table.get(name, choices[0]) not in choices:
-            yield name, f"It is one of {', '.join(choices)}."
+            yield name, f"It is one of {', '.join(filter(None, choices))}."
     if table.get("gpu", "none") == "none" and (table.get("exclusive") == "device" or "hint_vram" in table):
         yield "gpu", 'A workload without a device cannot have one alone, nor a hint of its memory; set gpu = "one".'
     for name in _AMOUNTS:

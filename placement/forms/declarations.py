@@ -9,6 +9,7 @@ from typing import Any
 from django import forms
 
 from calibration.domain.resources import MOST, gib
+from placement.domain.watch_policy import WORDS, Policy
 from placement.forms.fields import Amount
 from placement.models import Device, Node
 
@@ -75,6 +76,12 @@ class NodeForm(Declaration):
 
     amount = "ram_declared"
     ram_declared = Amount(required=False, label="RAM that jobs may take", help_text="Empty: all there is.")
+    watch_policy = forms.ChoiceField(
+        required=False,
+        choices=[("", "as the knob says"), *((policy.value, WORDS[policy]) for policy in Policy)],
+        label="The watchdog may",
+        help_text="Workloads can ask for more than that, never for less.",
+    )
 
     def __init__(self, *args: Any, node: Node, **options: Any) -> None:
         super().__init__(*args, row=node, prefix=f"node-{node.pk}", **options)

@@ -10,6 +10,7 @@ from django.http import QueryDict
 
 from placement.domain import retries, terms, workloads
 from placement.domain.submission import MOST_WORKERS
+from placement.domain.watch_policy import WORDS, Policy
 from placement.domain.workload_text import amount_text
 from placement.domain.workloads import Definition
 from placement.forms.fields import Amount, TimeLimit, seconds_text
@@ -56,6 +57,12 @@ class WorkloadForm(forms.Form):
         required=False,
         label="Its memory comes and goes",
         help_text="Memory that looks settled is then not given to others.",
+    )
+    watch_policy = forms.ChoiceField(
+        required=False,
+        choices=[("", "as its node says"), *((policy.value, WORDS[policy]) for policy in Policy)],
+        label="The watchdog may",
+        help_text="What its node says is the least.",
     )
     retry_times = forms.IntegerField(
         required=False, min_value=0, max_value=retries.MOST_TIMES, label="Try again, times"
@@ -106,7 +113,7 @@ class WorkloadForm(forms.Form):
     @property
     def more_given(self) -> bool:
         """Return whether a field behind "Limits, retries and variables" holds something or is wrong."""
-        names = ("time_limit_s", "shape_varies", "retry_times", "retry_on", "environment")
+        names = ("time_limit_s", "shape_varies", "watch_policy", "retry_times", "retry_on", "environment")
         return any(self[name].value() or name in self.errors for name in names) or bool(self.keeps)
 
     def clean_environment(self) -> dict[str, str]:
@@ -135,7 +142,7 @@ class WorkloadForm(forms.Form):
         table: dict[str, Any] = {n: data[n] for n in ("name", "summary", "setup", "cwd", "gpu", "exclusive", "workers")}
         table["command"] = data["command"].replace("\r\n", "\n").strip("\n")
         table["files"] = [line.strip() for line in data["files"].splitlines() if line.strip()]
-        table["shape_varies"] = data["shape_varies"]
+        table["shape_varies"], table["watch_policy"] = data["shape_varies"], data["watch_policy"]
         if data["time_limit_s"] is not None:
             table["time_limit_s"] = data["time_limit_s"]
         for name in ("hint_ram", "hint_vram"):
@@ -200,6 +207,7 @@ def of_definition(definition: Definition) -> dict[str, Any]:
         **shown,
         "workers": definition.workers,
         "shape_varies": definition.shape_varies,
+        "watch_policy": definition.watch_policy,
         "files": "\n".join(definition.files),
         "time_limit_s": seconds_text(definition.time_limit_s),
         **{n: "" if (a := getattr(definition, n)) is None else amount_text(a) for n in ("hint_ram", "hint_vram")},

@@ -23,7 +23,9 @@ class Node(Holdable):
     processes_free = models.IntegerField(null=True)
     broker_away_since = models.DateTimeField(null=True)
     watchdog_note = models.CharField(max_length=300, blank=True)
+    watch_policy = models.CharField(max_length=8, blank=True, default="", db_default="")  # "": the knob's
     capacity_note = models.CharField(max_length=200, blank=True)
+    containment = models.JSONField(default=dict, blank=True, db_default={})  # services.containing.told
     tick_ms = models.FloatField(null=True)
     notes = models.JSONField(default=list)
 

@@ -8,6 +8,9 @@ import signal
 import time
 from collections.abc import Callable
 
+from placement.runner import cgroup
+from placement.runner.cgroup import NONE, Group
+from placement.runner.containment import DRIVER_LIMIT, hold, write_held
 from placement.runner.identity import Identity, identify, read_boot_id
 from placement.runner.jsonfile import control_path, write_all, write_record
 from placement.runner.kernel import become_subreaper
@@ -90,6 +93,12 @@ def run_attempt(run_dir: str, confirm: Callable[[int, str], None]) -> None:
     confirm(0, ended.start_error or "ended")
 
 
+def _leave_group(run_dir: str, group: Group) -> None:
+    """Remove the run's group; one that a driver keeps a limit on is the service's to remove, once that is taken off."""
+    if not os.path.lexists(control_path(run_dir, DRIVER_LIMIT)):
+        cgroup.remove(group)
+
+
 def _run(
     run_dir: str,
     spec: Spec,
@@ -117,13 +126,23 @@ def _run(
     except OSError as error:
         abandon(child)
         raise StartError(f"could not start: started.json cannot be written: {error.strerror}") from error
-    if _stop_asked(run_dir):
-        abandon(child)
-        return None
-    watch = Watch(run_dir, spec, child, me.boot_id, logs.limits, outbox, notes)
-    release(child)
-    confirm(0, "started")
-    return watch.run()
+    held = hold(spec.containment, me.pid, child.identity.pid)
+    if held is not None:
+        try:
+            write_held(run_dir, held)
+        except OSError as error:
+            notes.say("group", f"cannot write down the control group: {error}")
+    group = held.group if held else NONE
+    try:
+        if _stop_asked(run_dir):
+            abandon(child)
+            return None
+        watch = Watch(run_dir, spec, child, me.boot_id, logs.limits, outbox, notes, group)
+        release(child)
+        confirm(0, "started")
+        return watch.run()
+    finally:
+        _leave_group(run_dir, group)
 
 
 def _stop_asked(run_dir: str) -> bool:

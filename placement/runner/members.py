@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from placement.runner import cgroup
+from placement.runner.cgroup import NONE, Group
 from placement.runner.descendants import list_pids, walk
 from placement.runner.identity import Identity, alive, read_boot_id, read_stat
 from placement.runner.record import Started
 from placement.runner.signals import signal_member
 
 
-def members(started: Started) -> tuple[Identity, ...]:
-    """Return the living processes of a run: the child, its descendants, its group, the runner's session.
+def members(started: Started, kept_in: Group = NONE) -> tuple[Identity, ...]:
+    """Return the living processes of a run: the child, its descendants, its groups, the runner's session.
 
     After a reboot, or once a stranger has a recorded pid, that pid leads to nobody.
     """
@@ -33,6 +35,10 @@ def members(started: Started) -> tuple[Identity, ...]:
         if stat is None or stat.gone or pid == started.runner.pid:
             continue
         if stat.start_ticks >= started.child.start_ticks and (stat.sid == session or stat.pgid == group):
+            found[pid] = Identity(pid, stat.start_ticks, started.boot_id)
+    for pid in cgroup.pids(kept_in):  # whatever left everything else is in it still
+        stat = read_stat(pid)
+        if stat is not None and not stat.gone and pid != started.runner.pid:
             found[pid] = Identity(pid, stat.start_ticks, started.boot_id)
     for pid in list(found):
         for stat in walk(pid):

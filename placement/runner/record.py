@@ -75,6 +75,7 @@ class ExitRecord(NamedTuple):
     swept: bool = False
     oom_kill_delta: int | None = None
     log: LogFigures = LogFigures(None, None, 0)
+    cgroup: dict[str, Any] | None = None  # what its control group says of it: see cgroup.figures
 
 
 def claim(run_dir: str, identity: Identity) -> bool:
@@ -178,7 +179,15 @@ def read_exit(run_dir: str | os.PathLike[str]) -> ExitRecord | None:
             _integer(log.get("stderr_bytes")),
             _integer(log.get("trimmed_bytes")) or 0,
         ),
+        cgroup=_group(fields.get("cgroup")),
     )
+
+
+def _group(value: Any) -> dict[str, Any] | None:
+    if not isinstance(value, dict):
+        return None
+    figures = ("version", "oom", "oom_kill", "oom_group_kill", "memory_max", "memory_peak")
+    return {"path": _text(value.get("path")) or "", **{name: _integer(value.get(name)) for name in figures}}
 
 
 def _identity(value: Any, boot_id: str) -> Identity | None:

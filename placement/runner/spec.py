@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from placement.runner.containment import Plan, parse_plan
 from placement.runner.jsonfile import control_path, read_json
 
 SPEC = "spec.json"
@@ -46,6 +47,7 @@ class Spec(NamedTuple):
     sweep: str
     sweep_grace_s: float
     oom_score_adj: int
+    containment: Plan | None = None
 
 
 def read_spec(run_dir: str) -> Spec:
@@ -92,6 +94,7 @@ def parse_spec(fields: Mapping[str, Any]) -> Spec:
         sweep=sweep,
         sweep_grace_s=_seconds(fields, "sweep_grace_s", 5.0) or 0.0,
         oom_score_adj=_whole(fields, "oom_score_adj", 500) or 0,
+        containment=parse_plan(fields.get("containment")),
     )
     _refuse_nul(spec)
     return spec

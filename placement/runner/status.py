@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 
+from placement.runner.containment import group_of_run
 from placement.runner.identity import alive
 from placement.runner.jsonfile import control_path
 from placement.runner.members import members
@@ -71,7 +72,7 @@ def look(run_dir: str | os.PathLike[str]) -> RunStatus:
     elif runner_alive:
         phase = Phase.RUNNING if leader is None else Phase.FINISHING
     else:
-        phase = Phase.UNSUPERVISED if members(started) else Phase.LOST
+        phase = Phase.UNSUPERVISED if members(started, group_of_run(run_dir)) else Phase.LOST
     return RunStatus(
         phase=phase,
         started=started,

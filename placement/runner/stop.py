@@ -6,6 +6,8 @@ import os
 import signal
 from typing import Any, NamedTuple
 
+from placement.runner import cgroup
+from placement.runner.cgroup import NONE, Group
 from placement.runner.descendants import children_of, walk
 from placement.runner.identity import Identity
 from placement.runner.jsonfile import control_path, read_json
@@ -16,6 +18,8 @@ STOP = "stop.json"
 AT_ONCE = ("watchdog",)
 _FIRST_PAUSE_S = 0.005
 _LONGEST_PAUSE_S = 0.5
+# A storm of forks can outrun the freeze; the kills that follow do without it.
+_FREEZE_ROUNDS = 10
 
 
 class StopRequest(NamedTuple):
@@ -55,8 +59,8 @@ class Ending:
     are seconds on the monotonic clock.
     """
 
-    def __init__(self, child: Identity) -> None:
-        self._child = child
+    def __init__(self, child: Identity, group: Group = NONE) -> None:
+        self._child, self._group = child, group
         self._kill_at: float | None = None
         self._pause = _FIRST_PAUSE_S
         self._struck: set[int] = set()
@@ -69,13 +73,15 @@ class Ending:
         return self._kill_at is not None
 
     def begin(self, now: float, grace_s: float) -> None:
-        """Send TERM, KILL after the grace; a second call can only shorten the grace."""
+        """Send TERM, KILL after the grace (without one at once, frozen); a second call can only shorten the grace."""
         first = self._kill_at is None
         self._kill_at = min(now + grace_s, self._kill_at if self._kill_at is not None else float("inf"))
         if first and grace_s > 0:
             # A stopped process takes its TERM only once it goes on.
             self._send(signal.SIGTERM)
             self._send(signal.SIGCONT)
+        elif grace_s <= 0:
+            self._freeze()
 
     def step(self, now: float) -> float | None:
         """Do what is due; return the seconds until the next step, None where nothing is under way."""
@@ -98,7 +104,23 @@ class Ending:
             reached.add(stat.pid)
             signal_member(Identity(stat.pid, stat.start_ticks, self._child.boot_id), number)
 
+    def _freeze(self) -> None:
+        """Stop every process, until a look finds no new one: nothing grows or forks while the kills go round."""
+        if cgroup.kill(self._group):
+            self.killed = True
+            return  # the kernel ends all of it in one go, forks under way included
+        stopped: set[Identity] = set()
+        for _ in range(_FREEZE_ROUNDS):
+            found = {Identity(stat.pid, stat.start_ticks, self._child.boot_id) for stat in walk(os.getpid())}
+            fresh = found - stopped
+            if not fresh:
+                return
+            for member in fresh:
+                signal_member(member, signal.SIGSTOP)
+            stopped |= fresh
+
     def _kill_round(self) -> float:
+        cgroup.kill(self._group)  # those whom we may not signal, too; what never was in it follows
         signal_group(self._child.pid, self._child, signal.SIGKILL)
         children = children_of(os.getpid())
         refused = []

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+from placement.runner.containment import group_of_run
 from placement.runner.jsonfile import control_path, write_record
 from placement.runner.members import kill_members, members
 from placement.runner.record import read_claim
@@ -48,7 +49,7 @@ def request_stop(run_dir: str | os.PathLike[str], reason: str, grace_s: float | 
         return NOT_STARTED
     if status.phase is Phase.UNSUPERVISED and status.started is not None:
         number = signal.SIGKILL if grace_s == 0 else signal.SIGTERM
-        return SIGNALLED if kill_members(members(status.started), number) else ALREADY_GONE
+        return SIGNALLED if kill_members(members(status.started, group_of_run(run_dir)), number) else ALREADY_GONE
     runner = status.started.runner if status.started is not None else read_claim(run_dir)
     if runner is not None and signal_member(runner, signal.SIGTERM):
         return SIGNALLED

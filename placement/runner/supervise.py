@@ -7,6 +7,8 @@ import resource
 import signal
 import time
 
+from placement.runner import cgroup
+from placement.runner.cgroup import NONE, Group
 from placement.runner.descendants import MAX_LISTED, Member, describe, walk
 from placement.runner.jsonfile import control_path
 from placement.runner.limits import LogLimit, TimeLimit
@@ -31,6 +33,7 @@ _LOOK_EVERY_S = 1.0
 _FAST_LOOK_S = 0.1
 # A storm of short processes must not keep the loop from its other duties.
 _REAPED_AT_ONCE = 2000
+_EMPTY_WITHIN_S = 2.0
 
 
 def read_oom_kills() -> int | None:
@@ -62,13 +65,15 @@ class Watch:
         logs: tuple[LogLimit, LogLimit],
         outbox: Outbox,
         notes: Notes,
+        group: Group = NONE,
     ) -> None:
+        self._group = group
         self._run_dir, self._spec, self._child = run_dir, spec, child
         self._logs, self._outbox, self._notes = logs, outbox, notes
         self._began = time.monotonic()
         self._oom_kills = read_oom_kills()
         self._time_limit = TimeLimit(spec.time_limit_s, self._began)
-        self._ending = Ending(child.identity)
+        self._ending = Ending(child.identity, group)
         self._record = ExitRecord(spec.job_id, spec.attempt, boot_id, started_at=time.time())
         self._leader_ended = False
         self._sweep_at: float | None = None
@@ -147,6 +152,9 @@ class Watch:
             request = StopRequest("signal", time.time(), None)
         if request is not None:
             self._stop(request, now)
+        if cgroup.killed_for_memory(self._group):
+            # A run that lost a part of itself is no run any more; where the kernel ends one process, we end the rest.
+            self._ending.begin(now, 0.0)
         for log in self._logs:
             log.look()
         self._outbox.flush()
@@ -186,6 +194,7 @@ class Watch:
         self._ending.begin(now, 0.0 if request.reason in AT_ONCE else grace_s)
 
     def _finished(self) -> ExitRecord:
+        self._empty_group()
         for log in self._logs:
             log.look()
         kills = read_oom_kills()
@@ -198,7 +207,17 @@ class Watch:
             max_rss_bytes=usage.ru_maxrss * 1024,
             oom_kill_delta=None if kills is None or self._oom_kills is None else kills - self._oom_kills,
             log=log_figures(self._logs),
+            cgroup=cgroup.figures(self._group),
         )
+
+    def _empty_group(self) -> None:
+        """End what is in the group and no child of ours: wait() says nothing of those whom somebody moved there."""
+        deadline = time.monotonic() + _EMPTY_WITHIN_S
+        while cgroup.populated(self._group) and time.monotonic() < deadline:
+            if self._spec.sweep == "keep" and not self._ending.begun:
+                return
+            cgroup.kill(self._group)
+            time.sleep(0.01)
 
 
 def log_figures(logs: tuple[LogLimit, LogLimit]) -> LogFigures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from placement.domain.jobs import State
 from placement.domain.requests import Gpu
 from placement.models import Job
 from placement.selectors import pruned, tanks
-from placement.selectors.wording import mapping, whole
+from placement.selectors.wording import listing, mapping, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class ChargeRow:
     margin: str
     settled: bool
     note: str
+    force: str  # what keeps the job within its cap
+    proof: str = field(repr=False)  # on what evidence that is said
     tone: str
     used_at: float | None
     granted_at: float | None
@@ -79,12 +81,33 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
                 margin=gib(margin) if margin is not None else "–",
                 settled=bool(charge.get("settled")),
                 note=str(charge.get("note") or ""),
+                force=str(mapping(charge.get("force")).get("sentence") or ""),
+                proof=_proof(mapping(mapping(charge.get("force")).get("evidence"))),
                 tone=tanks.tone(job.pk),
                 used_at=_percent(used, top),
                 granted_at=_percent(granted, top),
             )
         )
     return tuple(found)
+
+
+def _proof(evidence: Mapping[str, Any]) -> str:
+    """Return what says so: who was told, what a context is taken to cost, what the driver said, what stayed as set."""
+    told = [f"{word} in pid {_listed(pids)}" for word in ("armed", "applied") if (pids := listing(evidence.get(word)))]
+    if context := whole(evidence.get("context")):
+        runs = whole(evidence.get("context_runs"))
+        told.append(
+            f"a context is taken to cost {gib(context)} ({f'learned from {runs} runs' if runs else 'the knob'})"
+        )
+    if driver := evidence.get("driver"):
+        told.append(f"no limit by the driver: {driver}")
+    if kept := listing(evidence.get("kept")):
+        told.append(f"as the submission set it: {_listed(kept)}")
+    return " · ".join(told)
+
+
+def _listed(found: Sequence[Any]) -> str:
+    return ", ".join(str(one) for one in found[:5]) + (", …" if len(found) > 5 else "")
 
 
 def kinds(job: Job) -> tuple[tuple[str, str], ...]:

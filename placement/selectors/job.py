@@ -21,6 +21,7 @@ from placement.selectors import (
     progress,
     proof,
     pruned,
+    raised,
     remedy,
     rows,
     terms,
@@ -34,6 +35,7 @@ from placement.selectors.ladder import Ladder
 from placement.selectors.progress import Progress
 from placement.selectors.proof import Fact
 from placement.selectors.queue import digest
+from placement.selectors.raised import Raised
 from placement.selectors.remedy import Way
 from placement.selectors.terms import Term
 from placement.selectors.timeline import Stretch
@@ -88,6 +90,7 @@ class JobPage:
     can_place: bool
     can_cancel: bool
     can_retry: bool
+    raised: Raised | None
     can_hold: bool
     can_release: bool
 
@@ -193,6 +196,7 @@ def page(
         can_place=touch and queued,
         can_cancel=touch and not over and job.stop_requested_at is None,
         can_retry=touch and over,
+        raised=raised.of(job) if touch and over else None,
         can_hold=touch and queued and not job.held_by,
         can_release=touch and queued and bool(job.held_by),
     )

@@ -22,6 +22,11 @@ STOPPED = {
     "watchdog": "the watchdog",
     "runner": "its runner",
 }
+BLAME = {
+    "own": "its own over-use",
+    "victim": "a victim: others took what it lacked",
+    "crowded": "neither: everybody was within their own",
+}
 WORDS = {
     "feeds": "it teaches",
     "memory": "memory that ran out",
@@ -41,7 +46,17 @@ WORDS = {
     "mark": "mark below which the watchdog acts",
     "next_charge": "what the next run is charged",
     "pool": "pool",
-    "samples": "looks in a row above its charge",
+    "samples": "its last figures",
+    "policy": "the watchdog's policy",
+    "blame": "own fault or a victim",
+    "told": "what its last minute shows",
+    "grower": "who else grew",
+    "grew": "by",
+    "oom": "times its own limit could not be met",
+    "oom_kill": "processes of it that the kernel killed",
+    "oom_group_kill": "times the kernel ended all of it",
+    "memory_max": "its own limit",
+    "memory_peak": "most in use",
     "sentence": "the watchdog's finding",
     "retry": "run again",
     "no_retry": "not run again",
@@ -79,7 +94,8 @@ def left_behind(leftovers: Any) -> tuple[str, ...]:
 
 
 def _fact(key: str, value: Any, pools: Mapping[str, str]) -> Fact | None:
-    name = WORDS.get(key, key.replace("_", " "))
+    name = "looks in a row above its charge" if key == "samples" and isinstance(value, int) else WORDS.get(key, "")
+    name = name or key.replace("_", " ")
     if value in (None, "", [], 0) or value is False:
         return None
     if value is True:
@@ -95,6 +111,10 @@ def _fact(key: str, value: Any, pools: Mapping[str, str]) -> Fact | None:
     amount = whole(value)
     if amount is not None and (amount >= 2**20 or key.endswith("_bytes")):
         return Fact(name, gib(amount), f"{amount:,} bytes")
+    if key == "blame":
+        return Fact(name, BLAME[str(value)]) if value in BLAME else None
+    if isinstance(value, list) and all(isinstance(part, int) and part >= 2**20 for part in value):
+        return Fact(name, ", ".join(gib(part) for part in value))
     if isinstance(value, list):
         return Fact(name, ", ".join(str(part) for part in value))
     return Fact(name, str(value))

@@ -16,14 +16,16 @@ from django.utils import timezone
 from calibration import clock
 from calibration.domain.deaths import Death
 from calibration.domain.knobs import Knobs as InstrumentKnobs
+from calibration.domain.samples import Attribution
 from placement.domain import reservations
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
 from placement.domain.outcomes import Evidence, Verdict, decide_outcome
+from placement.domain.postmortem import Blame, Finding
 from placement.models import Job, Lease
 from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
-from placement.services import aftermath, cycle_row, evidence, notices
+from placement.services import aftermath, capping, cycle_row, evidence, notices, postmortems
 from placement.services.learning import Windows
 
 log = logging.getLogger(__name__)
@@ -48,6 +50,7 @@ class Round:
     instrument: InstrumentKnobs
     device_totals: Mapping[str, int | None]
     reserved: Mapping[str, int | None] = field(default_factory=dict)
+    seen: tuple[float, Attribution] | None = None  # the unix second of the reading, and whose what was
 
     def gives(self, device: str) -> dict[str, int]:
         """Return the bytes that a device gives to one run at most, by kind; nothing where its size is unknown."""
@@ -67,6 +70,7 @@ class Ending:
     receipt: Mapping[str, Any] | None
     at: datetime
     row: Mapping[str, Any]
+    blamed: Finding | None = None
 
 
 def run_dir_of(job: Job) -> Path:
@@ -85,16 +89,20 @@ def why_lost(status: RunStatus, run_dir: Path) -> str:
     return "its runner was killed and its processes are gone; nobody saw its exit code"
 
 
-def judged(job: Job, record: ExitRecord | None, lost: str) -> Ending:
-    """Return how an attempt ended, read from its records; nothing is stored yet."""
+def judged(job: Job, record: ExitRecord | None, lost: str, seen: tuple[float, Attribution] | None = None) -> Ending:
+    """Return how an attempt ended, read from its records and the reading that saw it; nothing is stored yet."""
     run_dir = run_dir_of(job)
-    receipt = evidence.cap_receipt(run_dir)
-    verdict = decide_outcome(_evidence(job, record, lost, receipt, run_dir))
+    receipt, refused_at = evidence.cap_receipt(run_dir) or (None, None)
     now = timezone.now()
     ended_at = _when(record.ended_at if record else None) or now
+    age = None if refused_at is None else ended_at.timestamp() - refused_at
+    verdict = decide_outcome(_evidence(job, record, lost, receipt, age, run_dir))
+    blamed = postmortems.of(job, verdict, receipt, min(ended_at, now), seen)
     kept_evidence = {**job.evidence, "feeds": verdict.feeds}
     if verdict.memory:
         kept_evidence["memory"] = verdict.memory
+    if blamed:
+        kept_evidence["postmortem"] = postmortems.kept(blamed)
     if receipt:
         kept_evidence["cap_receipt"] = receipt
     if record:
@@ -105,12 +113,14 @@ def judged(job: Job, record: ExitRecord | None, lost: str) -> Ending:
             "max_rss_bytes": record.max_rss_bytes,
             "oom_kill_delta": record.oom_kill_delta,
             "trimmed_bytes": record.log.trimmed_bytes,
+            "group": evidence.group(run_dir),
         }
     row = {
         "state": State.FINISHED,
         "outcome": verdict.outcome,
-        "sentence": verdict.sentence[:1000],
+        "sentence": f"{verdict.sentence} {_more(job, blamed)}".strip()[:1000],
         "evidence": kept_evidence,
+        "charges": capping.at_the_end(job),
         "exit_code": record.code if record else None,
         "exit_signal": record.signal if record else None,
         "started_at": job.started_at or _when(record.started_at if record else None),
@@ -120,7 +130,7 @@ def judged(job: Job, record: ExitRecord | None, lost: str) -> Ending:
         "leftovers": [m._asdict() for m in record.leftovers] if record else job.leftovers,
         "unsupervised": False,
     }
-    return Ending(job, record, verdict, receipt, ended_at, row)
+    return Ending(job, record, verdict, receipt, ended_at, row, blamed)
 
 
 def store(endings: Sequence[Ending], round_: Round) -> list[Ended]:
@@ -169,26 +179,32 @@ def _end(ending: Ending, round_: Round) -> bool:
     job, verdict = ending.job, ending.verdict
     if not Job.objects.filter(pk=job.pk, state__in=ACTIVE, attempt=job.attempt).update(**ending.row):
         return False
-    round_.windows.close(
+    kept = round_.windows.close(
         job,
         round_.at,
         ending.at,
         verdict.outcome.value,
         round_.instrument,
-        died_of={verdict.memory: _death(verdict, job)} if verdict.memory else {},
+        died_of={verdict.memory: _death(verdict, job)} if verdict.memory and not _victim(ending) else {},
         receipt=_receipt_bytes(ending.receipt),
         device_total=round_.device_totals.get(job.device),
         duration=ending.record.duration_s if ending.record else None,
         kernel_peak=ending.record.max_rss_bytes if ending.record else None,
         most=round_.gives(job.device),
     )
+    capping.learn(job, kept.peaks.get("vram") if kept else None, ending.at)
     if verdict.outcome is not Outcome.COMPLETED:  # nothing follows from a success
         aftermath.of(job.pk)
     return True
 
 
 def _evidence(
-    job: Job, record: ExitRecord | None, lost: str, receipt: Mapping[str, Any] | None, run_dir: Path
+    job: Job,
+    record: ExitRecord | None,
+    lost: str,
+    receipt: Mapping[str, Any] | None,
+    receipt_age: float | None,
+    run_dir: Path,
 ) -> Evidence:
     killed_by_nine = record is not None and (record.signal == 9 or record.code == 137)
     return Evidence(
@@ -201,7 +217,10 @@ def _evidence(
         requested_by=job.stop_by,
         # The counter is the whole machine's: it says something only of a run that was killed.
         oom_kill_delta=record.oom_kill_delta if record and killed_by_nine else None,
+        group=evidence.group(run_dir) if record else None,
         cap_receipt=_receipt(receipt),
+        receipt_age_s=receipt_age,
+        driver_limit=evidence.driver_limit(run_dir) if job.device else None,
         log_tail=evidence.log_tail(run_dir),
         lost=lost,
         watchdog=job.evidence.get("watchdog"),
@@ -215,6 +234,20 @@ def _receipt(receipt: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     words = {"asked": "asked", "used": "held", "free": "device_free", "cap": "cap"}
     return {ours: receipt.get(theirs) for ours, theirs in words.items()}
+
+
+def _victim(ending: Ending) -> bool:
+    """Return whether others took what it lacked: then it needs no more than it was charged."""
+    return ending.blamed is not None and ending.blamed.blame is Blame.VICTIM
+
+
+def _more(job: Job, blamed: Finding | None) -> str:
+    """Return what the finding adds to the sentence; the watchdog's own says already that it was past its grant."""
+    if blamed is None:
+        return ""
+    if job.stop_reason == "watchdog":
+        return blamed.told.partition(". ")[2]
+    return blamed.told
 
 
 def _death(verdict: Verdict, job: Job) -> Death:

@@ -10,10 +10,15 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
+
+from placement.runner.jsonfile import control_path, read_json
+from placement.runner.record import EXIT
 
 TAIL = 16 << 10  # bytes of each log that may hold the reason
 RECEIPT = 4 << 10  # bytes of the longest receipt
 FIGURES = ("asked", "held", "device_free", "cap")  # of a receipt, in bytes
+COUNTERS = ("oom", "oom_kill", "oom_group_kill", "memory_max", "memory_peak")  # of a control group
 _MOST = 1 << 62  # bytes; above it no database holds the number
 
 
@@ -29,17 +34,29 @@ def _tail(path: Path) -> str:
         return ""
 
 
-def cap_receipt(run_dir: Path) -> dict[str, int] | None:
-    """Return the figures of the newest receipt of an allocation that the job's cap refused, None without one."""
+def group(run_dir: Path) -> dict[str, int] | None:
+    """Return the counters of the job's own control group as its runner read them last, None where it had none."""
+    fields = read_json(control_path(run_dir, EXIT)) or {}
+    found = fields.get("cgroup")
+    if not isinstance(found, dict):
+        return None
+    return {name: found[name] for name in COUNTERS if _is_count(found.get(name))}
+
+
+def driver_limit(run_dir: Path) -> dict[str, Any] | None:
+    """Return the driver's own limit for this job and the most that was seen in use, None where there was none."""
+    return read_json(control_path(run_dir, "vram-limit.json"))
+
+
+def cap_receipt(run_dir: Path) -> tuple[dict[str, int], float] | None:
+    """Return the figures of the newest receipt of an allocation that the job's cap refused and its unix second."""
     folder = run_dir / "receipts"
     newest: tuple[float, dict[str, int]] | None = None
     try:
-        names = sorted(os.listdir(folder))[:200]
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".vram-cap.json"))[:200]
     except OSError:
         return None
     for name in names:
-        if not name.endswith(".vram-cap.json"):
-            continue
         try:
             raw, at = _read(folder / name, RECEIPT)
             content = json.loads(raw)
@@ -47,7 +64,7 @@ def cap_receipt(run_dir: Path) -> dict[str, int] | None:
             continue
         if isinstance(content, dict) and (newest is None or at > newest[0]):
             newest = (at, {figure: content[figure] for figure in FIGURES if _is_count(content.get(figure))})
-    return newest[1] if newest else None
+    return (newest[1], newest[0]) if newest else None
 
 
 def _is_count(value: object) -> bool:

@@ -13,9 +13,11 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from calibration.domain.resources import MIB, gib
+from calibration.domain.samples import RAM
 from calibration.probes.choose import Instrument
+from placement.domain import containment
 from placement.domain.knobs import Knobs
-from placement.services import accounts, premises
+from placement.services import accounts, capping, containing, device_environment, premises
 
 _LOW_DISK = Knobs().disk_low_mib * MIB
 
@@ -132,9 +134,26 @@ def _probes() -> Iterator[Finding]:
 
 
 def _caps() -> Iterator[Finding]:
-    yield Finding("caps", None, "device memory: JAX and CuPy get their cap as variables, TensorFlow may only grow")
+    instrument = Instrument(settings.NODE, simulate=settings.SIMULATE, simulated_dir=settings.SIMULATED_DIR)
+    for pool in instrument.read().pools.values():
+        if pool.kind != RAM and not pool.simulated:
+            yield Finding("caps", None, f"device memory of {pool.name}: {capping.by_kernel(pool.pool)}")
+    if settings.MPS_LIMITS:
+        server, where = device_environment.mps_server(), device_environment.pipe()
+        said = f"server {server} at {where} is told caps" if server else f"no server lives at {where}: nothing is told"
+        yield Finding("caps", server is not None, f"MPS: {said}")
+    yield Finding("caps", None, "torch is told its cap and answers; JAX and CuPy are told and answer nothing")
     yield Finding("", None, "device memory of everything else is watched, not capped")
-    yield Finding("caps", None, "main memory: the watchdog stops who grows past its charge, the kernel does not")
+    yield from _ram_cap()
+
+
+def _ram_cap() -> Iterator[Finding]:
+    kept = containing.told(settle=False)
+    yield Finding("caps", None, f"main memory: {kept['sentence']}")
+    for kind, why in kept["tried"]:
+        yield Finding("", None, f"not {containment.TRIED.get(kind, kind)}: {why}")
+    if not containing.limits(kept["kind"]):
+        yield Finding("", None, "the watchdog stops who grows past its charge, once a second; the kernel does not")
 
 
 def _process_limit() -> Iterator[Finding]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -146,9 +148,13 @@ def cancel(user: User, job_id: int) -> str:
     return said
 
 
-def retry(user: User, job_id: int) -> Job:
-    """Submit a finished job again as it was, as a new job that names the old one."""
+def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyType({})) -> Job:
+    """Submit a finished job again as it was, as a new job that names the old one.
+
+    ``at_least`` are bytes by kind ("ram", "vram") that are declared for it where less was.
+    """
     old = own(user, job_id)
+    more = {kind: max(getattr(old, f"declared_{kind}") or 0, amount) for kind, amount in at_least.items()}
     if old.state != State.FINISHED:
         raise Refused(f"#{old.pk} is still {old.state}; cancel it first, or wait until it ends.")
     submission = Submission(
@@ -166,8 +172,8 @@ def retry(user: User, job_id: int) -> Job:
         exclusive=old.exclusive,
         node=old.node_wanted,
         device=old.device_wanted,
-        declared_ram=old.declared_ram,
-        declared_vram=old.declared_vram,
+        declared_ram=more.get("ram", old.declared_ram),
+        declared_vram=more.get("vram", old.declared_vram),
         time_limit_s=old.time_limit_s,
         priority=old.priority,
         after=tying.again(old),

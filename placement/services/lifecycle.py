@@ -58,9 +58,9 @@ def _reap(job: Job, now: Round) -> Ended | Ending | None:
     if job.state == State.ADMITTED and status.started is not None:
         _mark_running(job, status)
     if status.phase is Phase.EXITED and status.exit is not None:
-        return judged(job, status.exit, "")
+        return judged(job, status.exit, "", now.seen)
     if status.phase is Phase.LOST:
-        return judged(job, None, why_lost(status, run_dir_of(job)))
+        return judged(job, None, why_lost(status, run_dir_of(job)), now.seen)
     if status.phase is Phase.NEW:
         return _not_begun(job, status)
     _note_flags(job, status)

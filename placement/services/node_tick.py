@@ -21,11 +21,15 @@ from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, Attribution, Claim, Identity, PoolState, Reading
 from calibration.probes.choose import Instrument
 from placement import snapshots
+from placement.domain import containers as container_rules
 from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
 from placement.models import Job, Lease, Node
 from placement.services import (
+    capping,
+    containers,
+    containing,
     cycle_row,
     delivering,
     draining,
@@ -60,9 +64,12 @@ class Agent:
         self.markers = markers.Markers()
         self.progress = progress.Reader()
         self.courier = delivering.Courier()
+        self.caps = capping.Caps()
+        self.groups = containing.Groups()
+        self.labels = containers.Labels()
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
-        self.over: dict[int, int] = {}
+        self.watchdog = watching.Watchdog(lambda pids: self.instrument.needs(pids), lambda: self.instrument.ram())
         self.pools: set[str] = set()
         self.runners: dict[int, Identity] = {}
         self.discovered: tuple[tuple[object, ...], float] | None = None  # what was declared last, and when
@@ -87,6 +94,14 @@ class Agent:
         finally:
             self._turn.release()
 
+    def glance(self) -> None:
+        """Have the watchdog look at those near their caps; a tick that is under way does it better."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self.watchdog.glance()
+            finally:
+                self._turn.release()
+
 
 def look(agent: Agent) -> list[lifecycle.Ended]:
     """Run steps 1 to 5 once and return the jobs that ended. The caller holds the agent's turn."""
@@ -95,7 +110,8 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     jobs = _jobs(agent.node)
     version = learning.store_version()
     reading = agent.instrument.read(_owned(agent, jobs))  # 1 read
-    found = attribute(reading, _claims(agent, jobs), marker_of=agent.markers.reader(reading))  # 2 attribute
+    marker_of, container_of = agent.markers.reader(reading), agent.labels.owner
+    found = attribute(reading, _claims(agent, jobs), marker_of=marker_of, container_of=container_of)  # 2 attribute
     agent.known = dict(found.members)
     changed = [
         job
@@ -107,17 +123,23 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     _discover(agent, reading)
     totals = {pool.pool: pool.total for pool in reading.pools.values()}
     reserved = {pool.pool: pool.reserved for pool in reading.pools.values()}
-    round_ = lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals, reserved)
+    seen = (reading.wall, found)
+    round_ = lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals, reserved, seen)
     admitted = [job for job in jobs if job.state == State.ADMITTED]
     ended = lifecycle.reap(jobs, round_)  # 4 reap
     notices.started([job for job in admitted if job.state == State.RUNNING])
     for job in ended:
         agent.drains.begin(job.pools, reading.at + knobs.drain_max_seconds)
+        containing.closed(job.job)
     over = {e.job.pk for e in ended}
     left = [job for job in jobs if job.pk not in over]
+    agent.caps.forget(job.pk for job in left)
+    agent.groups.forget(left)
+    agent.groups.disputes(reading, found)
+    agent.groups.reserve(reading.pools[RAM].total, knobs)
     _store(agent, left, reading, found, knobs)  # 5 store
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
-    watching.watch(agent.node, left, agent.over, knobs)
+    agent.watchdog.look(agent.node, left, found.members, knobs)
     agent.progress.look(left)
     agent.courier.step()
     return ended
@@ -147,6 +169,7 @@ def _claims(agent: Agent, jobs: list[Job]) -> list[Claim]:
                 roots=(Identity(**job.child),) if job.child else (),
                 marker=markers.of(job.run_dir or lifecycle.run_dir_of(job)),
                 known=known,
+                **agent.groups.claim(job),
             )
         )
     return claims
@@ -174,6 +197,10 @@ def _save_observed(
             job.members, job.flags = members, flags
             if job not in changed:
                 changed.append(job)
+        if agent.caps.refresh(job, reading, found.members.get(learning.owner(job), ())) and job not in changed:
+            changed.append(job)
+        if agent.groups.refresh(job) and job not in changed:
+            changed.append(job)
     if not changed:
         return
     Job.objects.bulk_update(changed, ["used", "charges", "members", "flags"], batch_size=200)
@@ -204,6 +231,8 @@ def _flags(job: Job, reading: Reading, over: int) -> list[str]:
         flags.append(f"uses {gib(used)} on {name}, which it does not lease (it leases {leased})")
     if job.device and job.device in job.used and job.used[job.device] is None:
         flags.append("its device memory is not reported by the driver")
+    if unkept := container_rules.unkept(job.command, job.argv):
+        flags.append(unkept)
     if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
         flags.append("its device is lost")
     return flags
@@ -252,6 +281,7 @@ def _store_node(agent: Agent, reading: Reading, now: float, knobs: Knobs) -> Non
         disk_free=machine.disk_free(settings.RUNS),
         processes_free=machine.processes_free(len(reading.processes)),
         capacity_note=reading.capacity_note[:200],
+        containment=containing.told(),
         tick_ms=round((time.monotonic() - agent.began) * 1000, 1),
         notes=list(reading.notes)[:20],
     )

@@ -84,7 +84,8 @@ def preview_node(node: Node, changes: Mapping[str, Any]) -> list[str]:
     if "draining" in changes:
         as_device["draining"] = changes["draining"]
     before = total if node.ram_declared is None else node.ram_declared
-    return declarations.device_effects(as_device, before=before, leased=held["bytes"] or 0, jobs=held["jobs"])
+    said = declarations.device_effects(as_device, before=before, leased=held["bytes"] or 0, jobs=held["jobs"])
+    return [*said, *declarations.policy_effects(changes)]
 
 
 def edit_device(
@@ -109,7 +110,7 @@ def edit_device(
 def edit_node(
     user: Any, node_id: int, changes: Mapping[str, Any], *, expected: Mapping[str, Any] | None = None
 ) -> None:
-    """Change a node's declaration: ram_declared (bytes, None: all there is), ram_high, ram_low, draining."""
+    """Change a node's declaration, one of NODE_FIELDS: ram_declared in bytes (None: all there is), shares, policy."""
     members.need(user, "administer")
     with changing():
         node: Node = _find("node", node_id)

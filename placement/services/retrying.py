@@ -19,7 +19,7 @@ from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.retries import MEMORY_DEATHS, Policy, from_json, too_small
 from placement.domain.wire import estimate_json
 from placement.models import Job
-from placement.services import members, tying
+from placement.services import members, postmortems, tying
 
 log = logging.getLogger(__name__)
 _COPIED = (
@@ -83,8 +83,8 @@ def _refused(job: Job, again: Job) -> str:
     """Return why there is no point in another try, "" where there is."""
     if not members.may(job.user, "submit"):
         return f"{job.user.get_username()} may not submit any more"
-    if Outcome(job.outcome) not in MEMORY_DEATHS:
-        return ""
+    if Outcome(job.outcome) not in MEMORY_DEATHS or postmortems.is_victim(job):
+        return ""  # a victim lacked nothing that a larger charge would give it
     figures = _figures(job, again)
     if figures and all(too_small(need, None, charged) for _, charged, need in figures):
         kind, charged, _ = figures[0]
@@ -100,7 +100,7 @@ def _refused(job: Job, again: Job) -> str:
 
 def _figures(job: Job, again: Job) -> list[tuple[str, int, int | None]]:
     """Return (kind of memory, charged then, asked for now) of what a run that died of memory was charged."""
-    if Outcome(job.outcome) not in MEMORY_DEATHS:
+    if Outcome(job.outcome) not in MEMORY_DEATHS or postmortems.is_victim(job):
         return []
     _, instrument = snapshots.knobs_now()
     pools = estimates.estimate_of(again, rows.version(), instrument).pools

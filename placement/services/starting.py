@@ -14,25 +14,22 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from calibration import clock
-from calibration.models import PoolNow
 from placement import snapshots
 from placement.domain.arrays import list_with_index, with_index
 from placement.domain.environment import (
     DEFAULT_PATH,
     BadVariable,
     build_environment,
-    device_variables,
-    framework_variables,
 )
 from placement.domain.errors import Refused
 from placement.domain.jobs import State
 from placement.domain.outcomes import not_started
-from placement.models import Device, Job, Node
+from placement.models import Job, Node
 from placement.runner.identity import identify
 from placement.runner.jsonfile import write_record
 from placement.runner.launch import LaunchResult, launch
 from placement.runner.record import claim
-from placement.services import accounts, lifecycle, secrets
+from placement.services import accounts, capping, containing, device_environment, lifecycle, secrets
 
 Launch = Callable[[Path], LaunchResult]
 """Starts a runner for a run directory: by itself, or from a nursery that is kept."""
@@ -72,6 +69,7 @@ def start_all(
     for job in ready:
         with _logged(job.pk):
             said.append((job.pk, (by or launch)(lifecycle.run_dir_of(job)).message))
+            containing.launched(job)
     return said, [(job_id, attempt) for job_id, attempt in asked if job_id not in rows]
 
 
@@ -182,6 +180,7 @@ def spec(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict[str, A
         "sweep": "after_grace" if knobs.leftovers == "sweep" else "keep",
         "sweep_grace_s": knobs.sweep_seconds,
         "oom_score_adj": 500,
+        "containment": containing.spec(job, knobs),
     }
 
 
@@ -199,13 +198,16 @@ def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict
     listed = {key: os.environ[key] for key in (*_LISTED, *settings.JOB_ENVIRONMENT) if key in os.environ}
     given = secrets.unseal(bytes(job.environment)) if job.environment else {}
     preset = secrets.unseal(bytes(job.workload.environment)) if job.workload and job.workload.environment else {}
+    python_path = {**listed, **preset, **given}.get("PYTHONPATH", "")
+    around = device_environment.of(job, {**preset, **given}, python_path, other_account=account is not None)
+    capping.note(run_dir, around.told)
     ours = {
         "TIDEGATE_JOB_ID": str(job.pk),
         "TIDEGATE_ATTEMPT": str(job.attempt),
         "TIDEGATE_WORKERS": str(job.workers),
         "TIDEGATE_RECEIPTS": str(run_dir / "receipts"),
         **_array_variables(job),
-        **_device_variables(job, {**preset, **given}),
+        **around.variables,
     }
     return build_environment(base, listed, preset, given, ours)
 
@@ -218,19 +220,3 @@ def _array_variables(job: Job) -> dict[str, str]:
         "TIDEGATE_ARRAY_INDEX": str(job.array_index),
         "TIDEGATE_ARRAY_SIZE": str(job.array.size),
     }
-
-
-def _device_variables(job: Job, user_env: dict[str, str]) -> dict[str, str]:
-    device = Device.objects.filter(uuid=job.device).first() if job.device else None
-    if device is None:
-        return device_variables(None)
-    row = PoolNow.objects.filter(node=job.node, pool=device.uuid).first()
-    index = row.index if row and row.index is not None else device.index
-    found = device_variables(device.uuid, index=index, backend=device.backend)
-    _, instrument = snapshots.knobs_now()
-    cap = job.charges.get(device.uuid, {}).get("cap")
-    total = row.total if row else None
-    found |= framework_variables(cap, total, user_env, instrument.bytes_of("context_allowance_mib")).variables
-    if device.simulated:
-        found["TIDEGATE_SIMULATED"] = str(settings.SIMULATED_DIR)
-    return found

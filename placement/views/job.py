@@ -89,9 +89,10 @@ def cancel(request: HttpRequest, job_id: int) -> HttpResponse:
 
 @door(Role.SUBMITTER, ("POST",))
 def retry(request: HttpRequest, job_id: int) -> HttpResponse:
-    """Submit a finished job again."""
+    """Submit a finished job again, with at least so many bytes of a kind as the form says."""
     try:
-        again = jobs.retry(request.user, job_id)
+        more = {kind: number(request.POST[kind], "size") for kind in ("ram", "vram") if kind in request.POST}
+        again = jobs.retry(request.user, job_id, more)
     except Refused as error:
         return _change(request, job_id, _raising(error))
     wake.soon()

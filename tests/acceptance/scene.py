@@ -7,7 +7,7 @@ import re
 import shlex
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,12 @@ QUICK = {
 
 
 @contextmanager
-def scene(broker: str, *, simulate: str = "2x24GiB", **knobs: Any) -> Iterator[tuple[LiveService, Person]]:
+def scene(
+    broker: str, *, simulate: str = "2x24GiB", environment: Mapping[str, str] | None = None, **knobs: Any
+) -> Iterator[tuple[LiveService, Person]]:
     """Run the service and log its first admin in."""
-    with live_service(broker=broker, simulate=simulate, knobs={**QUICK, **knobs}) as service:
+    turned = {**QUICK, **knobs}
+    with live_service(broker=broker, simulate=simulate, knobs=turned, environment=environment) as service:
         try:
             yield service, admin(service)
         except BaseException:

@@ -25,7 +25,8 @@ RATE = 120 * MIB  # bytes a second at which a job outgrows its charge here: half
 
 @pytest.fixture(scope="module")
 def at() -> Iterator[tuple[LiveService, Person]]:
-    with scene("files") as both:
+    # Without control groups: where the kernel keeps a job in its RAM nothing is left for the watchdog.
+    with scene("files", environment={"TIDEGATE_RAM_LIMIT": "off"}) as both:
         yield both
 
 
@@ -74,8 +75,10 @@ def test_the_one_that_outgrew_its_charge_is_stopped_and_its_neighbour_lives(
     ended = person.wait_for(grower, "finished", 40)
     found = ended["evidence"]["watchdog"]
     assert ended["outcome"] == "cap_exceeded"
-    assert ended["sentence"].startswith("watchdog: used 15.")
-    assert f"granted 14.0 GiB, cap {14 * 1.35:.1f} GiB; " in ended["sentence"]
+    assert ended["sentence"].startswith("Killed by the watchdog: used 15.")
+    assert f" of 14.0 GiB granted, cap {14 * 1.35:.1f} GiB; " in ended["sentence"]
+    assert found["samples"][-1] == found["used"]
+    assert len(found["samples"]) == 3
     assert found["free"] < found["mark"] == FLOOR
     assert found["used"] > 14 * GIB + 14 * GIB // 20
     assert found["granted"] == 14 * GIB
@@ -142,17 +145,43 @@ def test_main_memory_that_runs_out_stops_the_one_above_its_declaration(
         ended = person.wait_for(above, "finished", 30)
         assert ended["outcome"] == "cap_exceeded"
         assert ended["evidence"]["watchdog"]["pool"] == "ram"
-        assert ended["sentence"].startswith("watchdog: used 6")  # 600 MiB and the interpreter
+        assert ended["sentence"].startswith("Killed by the watchdog: used 6")  # 600 MiB and the interpreter
         assert person.job(within)["state"] == "running"
     assert _number(_kept(service, above, "next_charge"), "ram") >= 700 * MIB
+
+
+def test_where_the_policy_says_so_a_job_is_stopped_at_its_ram_cap_and_its_neighbour_lives(
+    at: tuple[LiveService, Person], simulated: Job
+) -> None:
+    service, person = at
+    on = {"gpu": "one", "declared_vram": "1 GiB", "declared_ram": "100 MiB"}
+    with _turned(service, watch_policy="cap"):
+        within = person.submit(simulated("0:1GiB", 300, ram="100MiB"), **on)
+        above = person.submit(simulated("0:1GiB", 300, ram="0:300MiB,1:900MiB"), **on)
+        ended = person.wait_for(above, "finished", 30)
+        found = ended["evidence"]["watchdog"]
+        cap = (100 + 512) * MIB
+        assert ended["outcome"] == "cap_exceeded"
+        assert ended["sentence"].startswith("Killed by the watchdog: used 9")
+        assert " of 612 MiB, its cap in the RAM of " in ended["sentence"]
+        assert (found["policy"], found["cap"]) == ("cap", cap)
+        assert all(figure > cap for figure in found["samples"])
+        assert person.job(within)["state"] == "running"
+    assert _number(_kept(service, above, "next_charge"), "ram") > cap
 
 
 @contextmanager
 def _everything_is_short(service: LiveService) -> Iterator[None]:
     """Raise the watchdog's mark for main memory above all that the machine has."""
+    with _turned(service, watch_ram_mib=1 << 30, watch_ram_max_mib=1 << 30):
+        yield
+
+
+@contextmanager
+def _turned(service: LiveService, **knobs: int | str) -> Iterator[None]:
     model = "from placement.models import KnobOverride as K; "
-    names = ("watch_ram_mib", "watch_ram_max_mib")
-    service.manage("shell", "-c", model + "".join(f"K.objects.create(name='{n}', value={1 << 30}); " for n in names))
+    turn = "; ".join(f"K.objects.create(name={name!r}, value={value!r})" for name, value in knobs.items())
+    service.manage("shell", "-c", model + turn)
     try:
         yield
     finally:

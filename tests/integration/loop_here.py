@@ -15,6 +15,8 @@ from placement import loop
 from placement.domain.jobs import State
 from placement.domain.submission import Submission
 from placement.models import Job, Lease, Role
+from placement.runner import cgroup
+from placement.runner.containment import group_of_run
 from placement.runner.members import kill_members, members
 from placement.runner.record import read_started
 from placement.services import cycle_row, explaining, jobs, lifecycle, nodes, starting
@@ -118,6 +120,8 @@ def here(settings: Any, folder: Path, *, simulate: str = "1x24GiB", **knobs: Any
                 kill_members(members(started), signal.SIGKILL)
                 if alive(started.runner.pid):
                     psutil.Process(started.runner.pid).kill()
+            group = group_of_run(run_dir)  # its runner would have removed it
+            until(lambda group=group: cgroup.remove(group), 5, "the end of a control group")
         made.new_worker()
 
 

@@ -11,8 +11,9 @@ import pytest
 from django.conf import settings as django_settings
 from django.core.management import call_command
 
-from placement.services import inspection, premises
+from placement.services import capping, inspection, premises
 from placement.services.inspection import Finding
+from tests.nvml_stub import Device, State, build
 
 pytestmark = pytest.mark.django_db
 
@@ -43,12 +44,31 @@ def test_it_names_everything_that_a_start_needs_and_ends_well(place: Path) -> No
         "main memory",
         "GiB of this host" if "of this host" in out else "allowed by the control group",
         "gpu0 simulated 24 GiB",
-        "the watchdog stops",
+        "main memory: kernel: " if "a control group per job" in out else "the watchdog stops",
         "free for run directories",
         "process limit",
         "chromium",
     ):
         assert words in out
+
+
+def test_it_says_what_keeps_device_memory(
+    place: Path, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    state = State(tmp_path / "nvml.txt")
+    state.write([Device("GPU-a")], missing=["nvmlDeviceGetMemoryLimits_v1"])
+    for name, value in state.environ(build(tmp_path)).items():
+        monkeypatch.setenv(name, value)
+    assert capping.by_kernel("GPU-a").startswith("the driver keeps no job within its cap (the NVIDIA driver: Function")
+    state.write([Device("GPU-a")])
+    assert capping.by_kernel("GPU-a").startswith("the driver keeps jobs within their caps, where")
+    assert capping.by_kernel("MIG-a") == "its jobs are kept in the MIG instance"
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    settings.MPS_LIMITS = True
+    out, _, code = doctor()
+    assert code == 0
+    assert f"MPS: no server lives at {tmp_path}: nothing is told" in out
+    assert "torch is told its cap and answers" in out
 
 
 def test_a_network_mount_ends_it_with_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,6 +182,10 @@ def test_a_node_is_declared_within_what_it_has(gpu0: Device, ann: User) -> None:
     assert (node.ram_declared, node.ram_high, node.ram_low) == (3 * GIB, 0.9, 0.8)
 
     nodes.edit_node(ann, node.pk, {"ram_declared": None})
+    assert nodes.preview_node(node, {"watch_policy": "cap"}) == [
+        "The watchdog stops a job there that stays above its cap, those that run now, too."
+    ]
+    nodes.edit_node(ann, node.pk, {"watch_policy": "cap"})
     node.refresh_from_db()
     assert (node.ram_declared, node.ram_high) == (None, 0.9)
 
@@ -189,6 +193,8 @@ def test_a_node_is_declared_within_what_it_has(gpu0: Device, ann: User) -> None:
         nodes.edit_node(ann, node.pk, {"ram_declared": 65 * GIB})
     with pytest.raises(Refused, match="must lie below the high mark"):
         nodes.edit_node(ann, node.pk, {"ram_low": 0.95})
+    with pytest.raises(Refused, match="warn, risk, cap"):
+        nodes.edit_node(ann, node.pk, {"watch_policy": "kill"})
 
 
 @pytest.mark.parametrize("kind", ["queue", "node", "device"])

@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,7 +27,7 @@ _built: dict[tuple[str, ...], Path] = {}
 
 
 def build(folder: Path, *, defines: Sequence[str] = ()) -> Path:
-    """Return a folder with libnvidia-ml.so.1; compiled once a process. ``defines``: WITHOUT_MEMORY_V2."""
+    """Return a folder with libnvidia-ml.so.1, compiled once a process; ``defines``: WITHOUT_MEMORY_V2, _LIMITS."""
     key = tuple(defines)
     if key not in _built:
         place = Path(tempfile.mkdtemp(prefix="nvml-stub-"))
@@ -67,6 +67,11 @@ class State:
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
 
+    def kept_limits(self) -> list[list[str]]:
+        """Return what was set per group, oldest first: [device, group, soft, hard]."""
+        kept = Path(f"{self.path}.limits")
+        return [line.split() for line in kept.read_text().splitlines()] if kept.exists() else []
+
     def environ(self, library: Path) -> dict[str, str]:
         """Return the variables that make a new process meet this machine."""
         return {"LD_LIBRARY_PATH": str(library), "NVML_STUB_STATE": str(self.path)}
@@ -79,9 +84,15 @@ class State:
         every: int = 0,
         missing: Sequence[str] = (),
         block: tuple[int, float] | None = None,
+        limits: int = 0,
+        groups: Mapping[str, int] | None = None,
     ) -> None:
-        """Replace the machine at once. ``block``: (the nth memory call of a process or 0 for every one, seconds)."""
-        lines = [f"init {init}", f"every {every}", *(f"missing {name}" for name in missing)]
+        """Replace the machine at once. ``block``: (the nth memory call of a process or 0 for every one, seconds).
+
+        ``limits``: the answer to setting one per group; ``groups``: control group to the bytes that it uses.
+        """
+        lines = [f"init {init}", f"every {every}", *(f"missing {name}" for name in missing), f"limits {limits}"]
+        lines += [f"group {path} {size}" for path, size in (groups or {}).items()]
         if block is not None:
             lines.append(f"block {block[0]} {block[1]}")
         for device in devices:

@@ -8,6 +8,9 @@
  *   device UUID TOTAL USED RESERVED FAIL FAIL_MEMORY BUSY NAME...    BUSY -1: not supported
  *   compute|graphics|mps UUID PID BYTES GPU_INSTANCE COMPUTE_INSTANCE    BYTES -1: not told
  *   sm UUID PID PERCENT
+ *   limits CODE                        what may be done with limits per group: 0 all, else that answer to setting one
+ *   group PATH BYTES                   what a control group uses on any device
+ * Limits that are set are kept in the file of that name with ".limits" behind it, one "UUID PATH SOFT HARD" a line.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +20,7 @@
 
 #define API __attribute__((visibility("default")))
 #define MANY 64
+#define NO_LIMIT (~0ULL)
 enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7,
        NO_FUNCTION = 13, LOST = 15 };
 
@@ -26,7 +30,7 @@ typedef struct { unsigned pid; u64 stamp; unsigned sm, mem, enc, dec; } sample_t
 typedef struct { char uuid[80], name[96]; long long total, used, reserved; int fail, fail_memory, busy; } device_t;
 typedef struct { int kind; char uuid[80]; long long pid, bytes; unsigned gi, ci; } entry_t;
 typedef struct {
-    int init, every, devices, entries, missing, block_nth;
+    int init, every, devices, entries, missing, block_nth, limits;
     double block_s;
     char names[16][64];
     device_t device[MANY];
@@ -51,6 +55,8 @@ static state_t *state(void) {
         if (!strcmp(word, "init")) s.init = atoi(rest);
         else if (!strcmp(word, "every")) s.every = atoi(rest);
         else if (!strcmp(word, "missing") && s.missing < 16) sscanf(rest, "%63s", s.names[s.missing++]);
+        else if (!strcmp(word, "limits")) s.limits = atoi(rest);
+        else if (!strcmp(word, "group")) continue;
         else if (!strcmp(word, "block")) sscanf(rest, "%d %lf", &s.block_nth, &s.block_s);
         else if (!strcmp(word, "device") && s.devices < MANY) {
             device_t *d = &s.device[s.devices++];
@@ -235,3 +241,57 @@ API int nvmlDeviceGetProcessUtilization(void *handle, sample_t *out, unsigned *c
     if (!n) return NOT_FOUND;
     return out && n <= room ? OK : TOO_SMALL;
 }
+
+#ifndef WITHOUT_LIMITS
+typedef struct { const char *group; u64 soft, hard, used; } limits_t;
+
+static FILE *limits_file(const char *mode) {
+    char path[512];
+    snprintf(path, sizeof path, "%s.limits", getenv("NVML_STUB_STATE"));
+    return fopen(path, mode);
+}
+
+static u64 used_by(const char *group) {
+    char line[512], name[400];
+    u64 bytes = 0;
+    FILE *f = fopen(getenv("NVML_STUB_STATE"), "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "group %399s %llu", name, &bytes) == 2 && !strcmp(name, group)) break;
+        else bytes = 0;
+    if (f) fclose(f);
+    return bytes;
+}
+
+API int nvmlDeviceSetMemoryLimits_v1(void *handle, const limits_t *wanted) {
+    device_t *d;
+    state_t *s = state();
+    int code = reach(s, handle, "nvmlDeviceSetMemoryLimits_v1", &d);
+    if (code || s->limits) return code ? code : s->limits;
+    if (access(wanted->group, F_OK)) return NOT_FOUND;
+    FILE *f = limits_file("a");
+    if (!f) return INVALID;
+    fprintf(f, "%s %s %llu %llu\n", d->uuid, wanted->group, wanted->soft, wanted->hard);
+    fclose(f);
+    return OK;
+}
+
+API int nvmlDeviceGetMemoryLimits_v1(void *handle, limits_t *out) {
+    device_t *d;
+    char line[600], uuid[80], group[400];
+    u64 soft, hard;
+    int code = reach(state(), handle, "nvmlDeviceGetMemoryLimits_v1", &d);
+    if (code) return code;
+    out->soft = 0;
+    out->hard = NO_LIMIT;
+    out->used = used_by(out->group);
+    FILE *f = limits_file("r");
+    while (f && fgets(line, sizeof line, f)) /* the newest stands last */
+        if (sscanf(line, "%79s %399s %llu %llu", uuid, group, &soft, &hard) == 4 && !strcmp(uuid, d->uuid) &&
+            !strcmp(group, out->group)) {
+            out->soft = soft;
+            out->hard = hard;
+        }
+    if (f) fclose(f);
+    return OK;
+}
+#endif

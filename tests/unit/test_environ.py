@@ -34,6 +34,15 @@ def test_postgres_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found["HOST"], found["NAME"], found["USER"]) == ("/run/pg", "gate", "")
 
 
+def test_a_word_out_of_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert environ.one_of("WAY", ("auto", "off")) == "auto"
+    monkeypatch.setenv("WAY", "off")
+    assert environ.one_of("WAY", ("auto", "off")) == "off"
+    monkeypatch.setenv("WAY", "of")
+    with pytest.raises(ImproperlyConfigured, match="WAY is 'of'; it must be one of auto, off"):
+        environ.one_of("WAY", ("auto", "off"))
+
+
 def test_sqlite_waits_for_its_lock_instead_of_failing(tmp_path: Path) -> None:
     found = environ.database("UNSET_VARIABLE", tmp_path / "x.sqlite3")
 

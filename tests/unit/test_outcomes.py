@@ -6,7 +6,7 @@ import pytest
 
 from placement.domain.jobs import Outcome
 from placement.domain.outcomes import Evidence, decide_outcome
-from tests.builders import GIB
+from tests.builders import GIB, MIB
 
 CUDA = "Traceback:\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 TORCH = (
@@ -25,7 +25,7 @@ CUPY = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 9 bytes (all
             Evidence(code=137, oom_kill_delta=1), Outcome.OUT_OF_MEMORY, "lower_bound", "ram", id="kernel, host"
         ),
         pytest.param(
-            Evidence(code=137, oom_kill_delta=1, own_limit=True),
+            Evidence(code=137, oom_kill_delta=1, group={"oom": 3, "oom_kill": 1, "memory_max": GIB}),
             Outcome.CAP_EXCEEDED,
             "lower_bound",
             "ram",
@@ -74,11 +74,88 @@ CUPY = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 9 bytes (all
             Evidence(signal=9, stopped_by="watchdog"), Outcome.CAP_EXCEEDED, "lower_bound", "vram", id="watchdog, VRAM"
         ),
         pytest.param(
-            Evidence(code=1, cap_receipt={"cap": 4 * GIB, "asked": GIB}),
+            Evidence(code=1, cap_receipt={"cap": 4 * GIB, "asked": GIB, "free": GIB}),
             Outcome.CAP_EXCEEDED,
             "lower_bound",
             "vram",
             id="a receipt of the cap",
+        ),
+        pytest.param(
+            Evidence(code=1, cap_receipt={"cap": 4 * GIB, "asked": GIB}),
+            Outcome.OUT_OF_MEMORY,
+            "lower_bound",
+            "vram",
+            id="a receipt that does not say whether the device had room",
+        ),
+        pytest.param(
+            Evidence(code=1, cap_receipt={"cap": 4 * GIB, "asked": GIB, "free": GIB}, receipt_age_s=3600.0),
+            Outcome.FAILED,
+            "lower_bound",
+            None,
+            id="refused an hour before it failed of something else",
+        ),
+        pytest.param(
+            Evidence(code=1, cap_receipt={"asked": GIB, "free": GIB}, receipt_age_s=90.0, log_tail=CUDA),
+            Outcome.CAP_EXCEEDED,
+            "lower_bound",
+            "vram",
+            id="a while before its end, which its last lines tell",
+        ),
+        pytest.param(
+            Evidence(code=1, log_tail=CUDA, driver_limit={"limit": 10 * GIB, "used": 10 * GIB - 300 * MIB}),
+            Outcome.CAP_EXCEEDED,
+            "lower_bound",
+            "vram",
+            id="the driver's limit was reached",
+        ),
+        pytest.param(
+            Evidence(code=1, log_tail=CUDA, driver_limit={"limit": 10 * GIB, "used": 6 * GIB}),
+            Outcome.OUT_OF_MEMORY,
+            "lower_bound",
+            "vram",
+            id="the driver's limit was not",
+        ),
+        pytest.param(
+            Evidence(code=1, driver_limit={"limit": GIB, "used": GIB}),
+            Outcome.FAILED,
+            "lower_bound",
+            None,
+            id="at its limit, and it failed of something else",
+        ),
+        pytest.param(
+            Evidence(code=1, group={"oom": 1, "oom_kill": 1, "memory_max": GIB, "memory_peak": GIB}, log_tail=CUDA),
+            Outcome.CAP_EXCEEDED,
+            "lower_bound",
+            "ram",
+            id="a child died at the RAM limit: the group's counter before any text",
+        ),
+        pytest.param(
+            Evidence(signal=9, group={"oom": 0, "oom_kill": 1, "memory_max": GIB}),
+            Outcome.OUT_OF_MEMORY,
+            "lower_bound",
+            "ram",
+            id="killed below its own limit",
+        ),
+        pytest.param(
+            Evidence(signal=9, oom_kill_delta=2, group={"oom": 0, "oom_kill": 0, "memory_max": GIB}),
+            Outcome.FAILED,
+            "lower_bound",
+            None,
+            id="the kernel killed others",
+        ),
+        pytest.param(
+            Evidence(signal=9, group={"oom": 1, "oom_kill": 1}, stopped_by="cancel"),
+            Outcome.CANCELLED,
+            "lower_bound",
+            None,
+            id="our own record before everything",
+        ),
+        pytest.param(
+            Evidence(signal=9, group={"oom": "x", "oom_kill": None}, oom_kill_delta=0),
+            Outcome.FAILED,
+            "lower_bound",
+            None,
+            id="counters that are none",
         ),
         pytest.param(
             Evidence(code=1, cap_receipt={"cap": 4 * GIB, "asked": GIB, "free": 7}),
@@ -89,7 +166,7 @@ CUPY = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 9 bytes (all
         ),
         pytest.param(
             Evidence(code=1, cap_receipt={"cap": "much", "asked": None}),
-            Outcome.CAP_EXCEEDED,
+            Outcome.OUT_OF_MEMORY,
             "lower_bound",
             "vram",
             id="a receipt with nonsense in it",
@@ -157,7 +234,38 @@ def test_matrix(evidence: Evidence, outcome: Outcome, feeds: str, memory: str | 
 @pytest.mark.parametrize(
     ("evidence", "sentence"),
     [
-        (Evidence(code=137), "Killed from outside by SIGKILL: nobody here sent it."),
+        (
+            Evidence(code=137),
+            "Killed by something else (SIGKILL): nobody here sent it. Host out of memory? The kernel does not say.",
+        ),
+        (
+            Evidence(code=137, oom_kill_delta=0),
+            "Killed by something else (SIGKILL): nobody here sent it, "
+            "and the kernel killed nothing for lack of RAM meanwhile.",
+        ),
+        (
+            Evidence(signal=9, oom_kill_delta=1),
+            "Killed by something else (SIGKILL): nobody here sent it. "
+            "For lack of RAM the kernel killed 1 process on this machine meanwhile: most likely this one.",
+        ),
+        (
+            Evidence(signal=9, oom_kill_delta=3, group={"oom_kill": 0}),
+            "Killed by something else (SIGKILL): nobody here sent it. "
+            "For lack of RAM the kernel killed 3 processes meanwhile, but none of it.",
+        ),
+        (
+            Evidence(signal=9, group={"oom": 2, "oom_kill": 2, "memory_max": GIB, "memory_peak": GIB}),
+            "RAM limit exceeded: the kernel killed it at its own limit of 1.0 GiB; at most 1.0 GiB were in use.",
+        ),
+        (
+            Evidence(signal=9, group={"oom": 0, "oom_kill": 2, "memory_max": GIB}),
+            "The machine's RAM ran out, and the kernel killed 2 processes of it, below its own limit of 1.0 GiB.",
+        ),
+        (
+            Evidence(code=1, log_tail=CUDA),
+            "GPU out of memory (card or cap): its last lines say so, and nothing proves which of the two.",
+        ),
+        (Evidence(signal=15), "Killed from outside by SIGTERM: nobody here sent it."),
         (Evidence(code=3), "Failed with code 3."),
         (
             Evidence(signal=9, stopped_by="cancel", killed=True, requested_by="bob"),
@@ -171,8 +279,8 @@ def test_matrix(evidence: Evidence, outcome: Outcome, feeds: str, memory: str | 
         (Evidence(lost="the node rebooted while it ran"), "Lost: the node rebooted while it ran."),
         (Evidence(start_error="could not start: No such file: ./x"), "Could not be started: No such file: ./x."),
         (
-            Evidence(code=1, cap_receipt={"cap": 4 * GIB, "asked": GIB, "used": 3 * GIB + 1}),
-            "It ran past its cap of 4.0 GiB (1.0 GiB asked, 3.0 GiB used).",
+            Evidence(code=1, cap_receipt={"cap": 4 * GIB, "asked": GIB, "used": 3 * GIB + 1, "free": 9 * GIB}),
+            "It ran past its cap of 4.0 GiB (1.0 GiB asked, 3.0 GiB used, 9.0 GiB free on the device).",
         ),
     ],
 )

@@ -176,3 +176,33 @@ def test_a_folder_that_only_looks_like_proc_is_read_anew_each_time(tmp_path: Pat
     walk.walk()
     assert walk._files == {}
     assert 0 < procfs.spare_descriptors() <= 8192
+
+
+@pytest.mark.parametrize(
+    ("lines", "path"),
+    [
+        ("0::/tidegate.slice/tidegate-1a-7-1\n", "/tidegate.slice/tidegate-1a-7-1"),
+        ("4:memory:/box\n0::/\n", "/box"),
+        ("5:cpu,memory:/box\n", "/box"),
+        ("0::/\n", ""),
+        ("nonsense\n", ""),
+        (None, ""),
+    ],
+)
+def test_the_control_group_is_the_unified_one_else_that_of_main_memory(
+    tmp_path: Path, lines: str | None, path: str
+) -> None:
+    folder = FakeProc(tmp_path).process(10)
+    if lines is not None:
+        (folder / "cgroup").write_text(lines)
+    assert ProcWalk(str(tmp_path)).walk()[10].cgroup == path
+
+
+def test_a_group_that_was_joined_before_the_command_began_is_seen_and_then_not_asked_for_again(tmp_path: Path) -> None:
+    proc = FakeProc(tmp_path)
+    folder, walk = proc.process(10), ProcWalk(str(tmp_path))
+    told = []
+    for group in ("/a", "/b", "/c"):
+        (folder / "cgroup").write_text(f"0::{group}\n")
+        told.append(walk.walk()[10].cgroup)
+    assert told == ["/a", "/b", "/b"]

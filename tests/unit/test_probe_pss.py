@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -105,6 +106,20 @@ def test_between_exact_readings_new_pages_are_added_and_the_value_is_marked(benc
     bench.proc.rollup(10, Pss_Anon=190 * 1024, Pss_File=0, Pss_Shmem=0)
     again = bench.look(10)[10]
     assert (again.ram, again.ram_exact) == (190 * MIB, True)
+
+
+def test_between_two_looks_a_need_moves_by_own_pages_and_is_none_where_it_was_never_exact(bench: Bench) -> None:
+    bench.proc.process(10, rss=400 * MIB, own=300 * MIB)
+    bench.proc.rollup(10, Pss_Anon=200 * 1024, Pss_File=0, Pss_Shmem=0)
+    bench.proc.process(11, rss=50 * MIB, own=40 * MIB)
+    bench.proc.rollup(11, Pss_Anon=40 * 1024, Pss_File=0, Pss_Shmem=0)
+    bench.look(10, 11)
+    bench.proc.process(10, rss=500 * MIB, own=400 * MIB)
+    assert bench.reader.now([10, 11]) == 340 * MIB
+    bench.proc.process(12, rss=50 * MIB)
+    assert bench.reader.now([10, 12]) is None
+    shutil.rmtree(bench.proc.root / "11")
+    assert bench.reader.now([10, 11]) == 300 * MIB
 
 
 def test_a_large_move_is_read_exactly_at_once(bench: Bench) -> None:

@@ -93,3 +93,32 @@ def test_an_orphan_on_the_move_is_found_and_each_process_is_signalled_once(monke
     monkeypatch.setattr(stop, "signal_member", lambda member, number: sent.append((member.pid, number)))
     Ending(Identity(500, 1, "boot")).begin(0.0, 10.0)
     assert sent == [(502, signal.SIGTERM), (503, signal.SIGTERM)]
+
+
+def test_without_a_grace_all_stand_still_before_the_first_kill(
+    kills: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [[a_stat(501, 501)], [a_stat(501, 501), a_stat(502, 502)], [a_stat(501, 501), a_stat(502, 502)]]
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(stop, "walk", lambda pid: looks.pop(0))
+    monkeypatch.setattr(stop, "signal_member", lambda member, number: sent.append((member.pid, number)))
+    ending = Ending(NOBODY)
+    ending.begin(0.0, 0.0)
+    assert sent == [(501, signal.SIGSTOP), (502, signal.SIGSTOP)]  # each once, until a look found no new one
+    assert looks == []
+    assert kills == []
+    ending.step(0.0)
+    assert kills == [501, 502]
+
+
+def test_a_storm_that_outruns_the_freeze_is_killed_all_the_same(
+    kills: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = iter(range(1000, 10_000))
+    monkeypatch.setattr(stop, "walk", lambda pid: [a_stat(next(pids), 1)])
+    monkeypatch.setattr(stop, "signal_member", lambda member, number: True)
+    ending = Ending(NOBODY)
+    ending.begin(0.0, 0.0)
+    assert next(pids) <= 1010
+    ending.step(0.0)
+    assert kills == [501, 502]

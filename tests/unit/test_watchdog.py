@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from placement.domain.knobs import Knobs
-from placement.domain.snapshot import Running
-from placement.domain.watchdog import choose, mark
+from placement.domain.snapshot import Charge, Running
+from placement.domain.watch_policy import Policy
+from placement.domain.watchdog import choose, mark, near_its_cap
 from tests.builders import GIB, MIB, PoolState, a_device, a_node, a_pool, a_ram, a_running
 
 KNOBS = Knobs()
@@ -57,8 +60,17 @@ def test_the_evidence_carries_used_granted_cap_mark_and_the_next_charge() -> Non
     assert (found.used, found.granted, found.cap, found.free) == (10 * GIB, 4 * GIB, 5 * GIB, 100 * MIB)
     assert found.next_charge == 12 * GIB
     assert found.sentence == (
-        "watchdog: used 10.0 GiB, granted 4.0 GiB, cap 5.0 GiB; 100 MiB was free on gpu0, below the mark of 246 MiB."
+        "Killed by the watchdog: used 10.0 GiB of 4.0 GiB granted, cap 5.0 GiB; "
+        "100 MiB was free on gpu0, below the mark of 246 MiB."
     )
+
+
+def test_the_last_figures_stand_in_the_sentence() -> None:
+    figures = {(1, "GPU-0"): [GIB, 9 * GIB, 9 * GIB + 512 * MIB, 10 * GIB]}
+    found = choose(SHORT, (a_running(1, 4 * GIB, 10 * GIB, cap=5 * GIB),), KNOBS, figures)
+    assert found is not None
+    assert found.samples == (9 * GIB, 9 * GIB + 512 * MIB, 10 * GIB)
+    assert "; 9.0, 9.5, 10.0 GiB in its last looks; 100 MiB was free" in found.sentence
 
 
 def test_an_outsider_that_grew_stops_nobody_and_is_named() -> None:
@@ -97,10 +109,69 @@ def test_a_pool_in_which_somebody_grew_comes_before_one_in_which_nobody_did() ->
     assert (found.job, found.pool) == (1, "GPU-0")
 
 
-def test_a_short_excess_waits_where_the_knob_asks_for_more_readings() -> None:
-    knobs = Knobs.with_overrides({"watch_samples": 3})
-    running = (a_running(1, 4 * GIB, 12 * GIB),)
-    early, late = choose(SHORT, running, knobs, {1: 2}), choose(SHORT, running, knobs, {1: 3})
-    assert early is not None
-    assert late is not None
-    assert (early.job, late.job) == (None, 1)
+def test_under_the_mark_one_look_is_enough() -> None:
+    found = choose(SHORT, (a_running(1, 4 * GIB, 12 * GIB),), KNOBS, {(1, "GPU-0"): [12 * GIB]})
+    assert found is not None
+    assert found.job == 1
+
+
+ROOMY = a_node(a_device(24 * GIB, 14 * GIB))
+ABOVE = (12 * GIB + 205 * MIB, 12 * GIB + 820 * MIB, 13 * GIB + 102 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("node", "workload", "figures", "job"),
+    [
+        pytest.param("cap", "", ABOVE, 1, id="the node's policy"),
+        pytest.param("", "cap", ABOVE, 1, id="the workload's"),
+        pytest.param("warn", "cap", ABOVE, 1, id="a workload asks for more than its node"),
+        pytest.param("cap", "warn", ABOVE, 1, id="and never for less"),
+        pytest.param("", "", ABOVE, None, id="nobody is at risk"),
+        pytest.param("cap", "", ABOVE[1:], None, id="two looks are not three"),
+        pytest.param("cap", "", (*ABOVE, 12 * GIB), None, id="it went back"),
+        pytest.param("cap", "", (*ABOVE[:2], 12 * GIB, ABOVE[2]), None, id="three that are not in a row"),
+        pytest.param("cap", "", (), None, id="nothing that can be relied on was seen"),
+    ],
+)
+def test_at_the_cap_by_policy(node: str, workload: str, figures: tuple[int, ...], job: int | None) -> None:
+    running = a_running(1, 9 * GIB, 13 * GIB + 102 * MIB, cap=12 * GIB, watch_policy=workload)
+    found = choose(replace(ROOMY, watch_policy=node), (running,), KNOBS, {(1, "GPU-0"): figures})
+    assert (found.job if found else None) == job
+    if found:
+        assert found.sentence == (
+            "Killed by the watchdog: used 13.1 GiB of 12.0 GiB, its cap on gpu0; "
+            "12.2, 12.8, 13.1 GiB in its last looks; its policy is to stop at the cap."
+        )
+        assert (found.used, found.samples, found.policy) == (ABOVE[2], ABOVE, Policy.CAP)
+
+
+def test_where_the_policy_is_to_warn_nobody_is_stopped_and_it_is_said_who_is_above() -> None:
+    node = replace(SHORT, watch_policy="warn")
+    found = choose(node, (a_running(1, 4 * GIB, 12 * GIB),), KNOBS)
+    assert found is not None
+    assert found.job is None
+    assert found.sentence == (
+        "Gpu0 has 100 MiB free, below the mark of 246 MiB, and #1 is above its charge; "
+        "the policy is to warn only. Nothing is stopped."
+    )
+    other = a_running(2, 2 * GIB, 4 * GIB, watch_policy="risk")  # furthest of those that may be stopped
+    chosen = choose(node, (a_running(1, GIB, 12 * GIB), other), KNOBS)
+    assert chosen is not None
+    assert chosen.job == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "used", "free", "near"),
+    [
+        pytest.param(Policy.CAP, 9 * GIB, 40 * GIB, True, id="above four fifths of its cap"),
+        pytest.param(Policy.CAP, 8 * GIB, 2 * GIB, False, id="not above them"),
+        pytest.param(Policy.RISK, 9 * GIB, 40 * GIB, False, id="plenty is free for everybody"),
+        pytest.param(Policy.RISK, 9 * GIB, 4 * GIB, True, id="others come near"),
+        pytest.param(Policy.WARN, 9 * GIB, GIB, False, id="nobody would be stopped"),
+        pytest.param(Policy.CAP, None, 40 * GIB, False, id="unknown"),
+    ],
+)
+def test_who_is_looked_at_more_often(policy: Policy, used: int | None, free: int, near: bool) -> None:
+    charge = Charge(7 * GIB, 7 * GIB, used, 7 * GIB, cap=10 * GIB)
+    running = replace(a_running(1, device=None), charges={"ram": charge})
+    assert near_its_cap(running, policy, a_ram(64 * GIB, 64 * GIB - free), KNOBS) is near

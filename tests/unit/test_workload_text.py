@@ -20,6 +20,7 @@ ODD = Definition(
     hint_ram=(1 << 30) + 1,
     hint_vram=12 << 30,
     shape_varies=True,
+    watch_policy="cap",
     files=("a.py", "b c.py"),
     parameters=(
         {"name": "x", "default": "1e-3", "matters": True, "help": ""},

@@ -44,6 +44,7 @@ def test_the_least_is_a_name_and_a_command() -> None:
         (LEAST + "workers = true", "workers"),
         (LEAST + "time_limit_s = nan", "time_limit_s"),
         (LEAST + 'shape_varies = "no"', "shape_varies"),
+        (LEAST + 'watch_policy = "kill"', "watch_policy"),
         (LEAST + "files = [1]", "files"),
         (LEAST + "retry = 3", "retry"),
         (LEAST + "[retry]\nwait_s = 3", "retry"),

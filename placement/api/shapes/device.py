@@ -37,6 +37,7 @@ class Node(Shape):
     ram_declared: Bytes = Field(description="Bytes that jobs may take; null: all there is.")
     ram_high: float | None = Field(description="Share of RAM from which nothing starts; null: the knob's.")
     ram_low: float | None = Field(description="Share of RAM below which it does again; null: the knob's.")
+    watch_policy: str = Field(description="The watchdog's: warn, risk or cap; empty: the knob's.")
     ram_pressure: bool
     draining: bool
     held: Held | None
@@ -120,6 +121,7 @@ class NodeDeclared(Declared):
     ram_declared: Amount = Field(None, description="Bytes, or text with a unit; null: all there is.")
     ram_high: float | None = Field(None, description="A share; null: the knob's.")
     ram_low: float | None = Field(None, description="A share; null: the knob's.")
+    watch_policy: str = Field("", description="The watchdog's: warn, risk or cap; empty: the knob's.")
 
 
 class NodeBody(NodeDeclared):

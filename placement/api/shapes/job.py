@@ -80,7 +80,10 @@ class Job(Shape):
     node: str | None
     device: str | None
     basis: str | None
-    charges: dict[str, Loose] = Field(description="By pool: granted, held, at_start, cap, margin, settled, note.")
+    charges: dict[str, Loose] = Field(
+        description="By pool: granted, held, at_start, cap, margin, settled, note; force: which cap is in force, "
+        "with kind, bytes, sentence and evidence."
+    )
     used: dict[str, int | None] = Field(description="By pool, bytes now.")
     estimate: Estimate | Loose
     decision: Decision | None

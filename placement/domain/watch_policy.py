@@ -1,0 +1,32 @@
+"""When the watchdog may stop a job: never, when others are at risk, or at the job's own cap, too."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Policy(enum.StrEnum):
+    """What the watchdog does about a job that is above its figures, the mildest first."""
+
+    WARN = "warn"
+    RISK = "risk"
+    CAP = "cap"
+
+
+WORDS = {
+    Policy.WARN: "warn only",
+    Policy.RISK: "stop when others are at risk",
+    Policy.CAP: "stop at the cap",
+}
+CHOICES = tuple(policy.value for policy in Policy)
+"""What a node, a workload or the knob may say; "" leaves it to the next of them."""
+
+
+def in_force(node: str, workload: str, knob: str) -> Policy:
+    """Return the policy of a job. Its node's (without one: the knob's) is the least, its workload's may be stricter.
+
+    Never milder: whoever defines a workload would else exempt their own runs from what protects everybody's.
+    """
+    order = list(Policy)
+    here = Policy(node or knob)
+    return max(here, Policy(workload), key=order.index) if workload else here

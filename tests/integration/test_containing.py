@@ -1,0 +1,161 @@
+"""Jobs in control groups, by the loop of a node: their limit, what the kernel counts, what is removed, what is told."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from calibration.domain.attribution import attribute
+from placement import loop
+from placement.domain.containment import of_job, of_node, why_not
+from placement.models import Job, Node, Role
+from placement.runner import cgroup
+from placement.runner.cgroup import Group
+from placement.runner.containment import read_held
+from placement.services import containing, lifecycle, node_tick
+from tests.integration.loop_here import MIB, Here, here
+from tests.integration.rows import a_user
+from tests.wait import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def node(settings: Any, tmp_path: Path) -> Iterator[Here]:
+    containing.here.cache_clear()
+    with here(settings, tmp_path) as made:
+        yield made
+    containing.here.cache_clear()
+
+
+def limited(settings: Any) -> None:
+    if not containing.limits(containing.here(settings.RAM_LIMIT).plan.kind):
+        pytest.skip("nothing on this machine keeps a group in its memory")
+
+
+def python(program: str) -> str:
+    return shlex.join([sys.executable, "-S", "-c", program])
+
+
+def holding(mib: int) -> str:
+    return python(f"b = b'x' * ({mib} << 20); import time; time.sleep(60)")
+
+
+def group_of(job: Job) -> Group:
+    held = read_held(lifecycle.run_dir_of(job))
+    assert held is not None
+    return held.group
+
+
+def test_a_job_is_kept_in_its_cap_counted_by_the_kernel_and_its_group_goes_with_it(node: Here, settings: Any) -> None:
+    limited(settings)
+    job = node.run(f"{holding(100)} & {holding(100)} & wait")
+
+    def counted() -> bool:
+        node.tick()
+        job.refresh_from_db()
+        return (job.used["ram"] or 0) > 200 * MIB
+
+    until(counted, 10, "both processes' memory")
+    assert job.used["ram"] < 260 * MIB  # resident sizes would count Python twice
+    cap = job.charges["ram"]["cap"]
+    force = job.charges["ram"]["force"]
+    assert (force["kind"], force["bytes"]) == ("cgroup", cap)
+    assert force["sentence"].startswith("kept in ")
+    assert force["sentence"].endswith(" by its control group")
+    group = group_of(job)
+    assert cgroup.limit_of(group) == cap
+    assert {rule for _, rule in _rules(job).values()} == {"cgroup"}
+
+    job.charges["ram"]["cap"] = cap + 512 * MIB
+    job.save(update_fields=["charges"])
+    node.tick()
+    assert cgroup.limit_of(group) == cap + 512 * MIB
+    job.refresh_from_db()
+    assert job.charges["ram"]["force"]["bytes"] == cap + 512 * MIB
+
+    job.charges["ram"]["cap"] = cap
+    job.save(update_fields=["charges"])
+    node.tick()
+    assert cgroup.limit_of(group) == cap + 512 * MIB, "a limit was lowered"
+    lifecycle.stop_for(job, "cancel", "over", {})
+    node.end(job)
+    assert not Path(group.memory or group.path).exists()
+
+
+def _rules(job: Job) -> dict[int, tuple[str, str]]:
+    agent = loop.agent()
+    found = attribute(agent.instrument.read(), node_tick._claims(agent, [job]))
+    return {pid: rule for pid, rule in found.rules.items() if rule[0] == f"job:{job.pk}"}
+
+
+def test_who_passes_it_is_ended_by_the_kernel_and_the_record_says_so(node: Here, settings: Any) -> None:
+    limited(settings)
+    grows = python("import time; time.sleep(1); b = bytearray(bytes(900 << 20))")
+    job = node.run(f"{grows}; echo went on; sleep 60")
+    limit = job.charges["ram"]["cap"]
+    assert limit < 900 * MIB
+    node.end(job)
+
+    assert job.outcome == "cap_exceeded"
+    assert "RAM limit" in job.sentence
+    assert job.evidence["memory"] == "ram"
+
+
+def test_under_a_policy_that_only_warns_nothing_limits_and_the_group_still_counts(node: Here, settings: Any) -> None:
+    limited(settings)
+    Node.objects.update(watch_policy="warn")
+    job = node.run(holding(100))
+    node.tick()
+    job.refresh_from_db()
+    assert cgroup.limit_of(group_of(job)) is None
+    assert job.charges["ram"]["force"]["sentence"] == "watched, not kept: the policy only warns"
+    until(lambda: loop.agent().groups.claim(job)["group_ram"] > 100 * MIB, 10, "what the kernel counts")
+
+
+def test_switched_off_a_job_has_no_group_and_the_node_says_so(node: Here, settings: Any, client: Client) -> None:
+    settings.RAM_LIMIT = "off"
+    job = node.run("sleep 60")
+    node.tick()
+    job.refresh_from_db()
+    assert read_held(lifecycle.run_dir_of(job)) is None
+    assert job.charges["ram"]["force"]["kind"] == "watched"
+    told = "watchdog only: control groups are switched off (TIDEGATE_RAM_LIMIT)"
+    assert Node.objects.get().containment["sentence"] == told
+    client.force_login(a_user("vic", Role.VIEWER))
+    assert told in client.get("/devices/testnode/ram").content.decode()
+
+
+def test_a_group_that_nobody_removed_goes_at_the_next_start_and_those_of_others_stay(
+    node: Here, settings: Any, tmp_path: Path
+) -> None:
+    plan = containing.here(settings.RAM_LIMIT).plan
+    if not plan.base:
+        pytest.skip("no groups can be made on this machine")
+    mine = containing.name_of(Job(pk=99, attempt=1))
+    settings.RUNS = tmp_path / "another"
+    others = containing.name_of(Job(pk=99, attempt=1))
+    settings.RUNS = tmp_path / "runs"
+    for name in (mine, others):
+        cgroup.make(Group(f"{plan.base}/{name}", "", 2))
+    try:
+        node.tick()
+        assert not Path(plan.base, mine).exists()
+        assert Path(plan.base, others).exists()
+    finally:
+        cgroup.remove(Group(f"{plan.base}/{others}", "", 2))
+
+
+def test_what_a_node_and_a_job_are_told() -> None:
+    assert of_node("scope", True) == "kernel: a control group per job, made by systemd"
+    assert of_node("watched", False) == "watchdog only: no control group can limit memory here"
+    assert "ends them" in of_node("watched", True)
+    assert why_not([("user", "no bus")]) == "a scope of the account's systemd: no bus"
+    assert of_job(None, "no group", warns_only=False, planned=True).sentence == "watched, not kept: no group"
+    assert of_job(None, "", warns_only=False, planned=False).sentence.endswith("can limit memory on its node")

@@ -1,0 +1,133 @@
+"""Runs inside a small machine with systemd and cgroup v2, as root: real limits, real deaths. Prints one JSON line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, "/opt/tidegate")
+
+from placement.runner import cgroup
+from placement.runner.containment import Plan, read_held
+from placement.runner.identity import alive
+from placement.runner.ladder import KINDS, Machine, choose
+from placement.runner.launch import launch
+from placement.runner.record import read_exit, read_started
+from placement.runner.stop_request import request_stop
+
+MIB = 1 << 20
+HOG = "b = b'x' * ({mib} << 20); print('got it', flush=True); import time; time.sleep(300)"
+
+
+def run(name: str, plan: Plan, command: str, limit: int | None) -> Path:
+    folder = Path(os.environ.get("RUNS", "/root/runs")) / name
+    (folder / "control").mkdir(parents=True)
+    spec = {
+        "job_id": 7, "attempt": 1, "command": command, "cwd": "/tmp", "env": {"PATH": "/usr/bin:/bin"}, "grace_s": 1.0,
+        "containment": plan._replace(name=f"tidegate-{name}", limit=limit)._asdict(),
+    }  # fmt: skip
+    (folder / "control/spec.json").write_text(json.dumps(spec))
+    result = launch(folder, timeout_s=30)
+    if not result.ok:
+        raise RuntimeError(f"{name}: {result.message}")
+    return folder
+
+
+def until(what: Any, seconds: float = 60.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        if time.monotonic() > deadline:
+            raise RuntimeError("it took too long")
+        time.sleep(0.05)
+    return found
+
+
+def hog(mib: int) -> str:
+    return f'/usr/bin/python3 -c "{HOG.format(mib=mib)}"'
+
+
+def story(plan: Plan, mark: str) -> dict[str, Any]:
+    """One neighbour under its limit, one run over it, one cancelled: what became of each."""
+    neighbour = run(f"{mark}-neighbour", plan, f"{hog(60)} & wait", 120 * MIB)
+    until(lambda: b"got it" in (neighbour / "stdout.log").read_bytes())
+    began = time.monotonic()
+    over = run(f"{mark}-over", plan, f"{hog(200)}; echo went on; sleep 300", 100 * MIB)
+    started = time.monotonic() - began
+    ended = until(lambda: read_exit(over))
+    beside = read_held(neighbour)
+    told: dict[str, Any] = {
+        "held": beside._asdict() if beside else None,
+        "start_s": round(started, 2),
+        "over": {"code": ended.code, "signal": ended.signal, "cgroup": ended.cgroup, "stopped_by": ended.stopped_by},
+        "neighbour_runs": alive(read_started(neighbour).child),  # type: ignore[union-attr]
+        "need": cgroup.need(beside.group) if beside else None,
+        "runner_in_group": read_started(neighbour).runner.pid in cgroup.pids(beside.group) if beside else None,  # type: ignore[union-attr]
+    }
+    if beside is not None and beside.limit is not None:
+        cgroup.set_limit(beside.group, 300 * MIB)
+        told["raised"] = cgroup.limit_of(beside.group)
+    request_stop(neighbour, "cancel", 0.0)
+    gone = until(lambda: read_exit(neighbour))
+    told["cancelled"] = {"signal": gone.signal, "killed": gone.killed}
+    told["removed"] = bool(beside and until(lambda: not os.path.exists(beside.group.path), 10))
+    return told
+
+
+def as_account(name: str) -> dict[str, Any]:
+    """The same as an account of its own, whose systemd runs: in a child, so that root comes back."""
+    read, write = os.pipe()
+    if os.fork() == 0:
+        try:
+            account = pwd.getpwnam(name)
+            os.initgroups(name, account.pw_gid)
+            os.setgid(account.pw_gid)
+            os.setuid(account.pw_uid)
+            os.environ["RUNS"] = f"/home/{name}/runs"
+            choice = choose(machine=Machine(euid=account.pw_uid))
+            found = {"kind": choice.plan.kind, "tried": choice.tried, **story(choice.plan, name)}
+        except BaseException as error:
+            found = {"error": "".join(traceback.format_exception(error))}
+        os.write(write, json.dumps(found).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as file:
+        return json.loads(file.read())  # type: ignore[no-any-return]
+
+
+def in_a_delegated_unit() -> dict[str, Any]:
+    """The same in a unit of an account without a systemd of its own, to which its group was handed over."""
+    properties = [f"--property={p}" for p in ("User=bob", "Delegate=yes", "Environment=RUNS=/home/bob/runs")]
+    command = ["systemd-run", "--quiet", "--wait", "--pipe", *properties, sys.executable, __file__, "delegated"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    lines = said.stdout.splitlines()
+    return json.loads(lines[-1]) if lines else {"error": said.stderr[-2000:]}
+
+
+def by_ladder(mark: str) -> dict[str, Any]:
+    choice = choose()
+    return {"kind": choice.plan.kind, "tried": choice.tried, **story(choice.plan, mark)}
+
+
+def main() -> None:
+    if sys.argv[1:] == ["delegated"]:
+        print(json.dumps(by_ladder("bob")))
+        return
+    told: dict[str, Any] = {"kinds": KINDS}
+    stories = {"root": lambda: by_ladder("root"), "ada": lambda: as_account("ada"), "bob": in_a_delegated_unit}
+    for name, what in stories.items():
+        try:
+            told[name] = what()
+        except Exception as error:
+            told[name] = {"error": "".join(traceback.format_exception(error))}
+    print(f"\nTIDEGATE {json.dumps(told)}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
