@@ -115,7 +115,8 @@ def test_every_variable_that_is_read_is_documented() -> None:
     given = re.findall(
         r'"(TIDEGATE_[A-Z_]+)"',
         (REPOSITORY / "placement/services/starting.py").read_text()
-        + (REPOSITORY / "placement/domain/environment.py").read_text(),
+        + (REPOSITORY / "placement/domain/environment.py").read_text()
+        + (REPOSITORY / "placement/domain/cap_environment.py").read_text(),
     )
     assert set(read) - {"TIDEGATE_BIND"} | set(given) - {"TIDEGATE_SIMULATED"} == set(listed)
 
