@@ -16,6 +16,12 @@ from tests.person import Person
 from tests.service import LiveService, live_service
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give each operation that schemathesis calls an id of its own: of tests with one id xdist runs only one."""
+    if item.parent is not None and not item.nodeid.endswith(item.name):
+        item._id = type(item.id).parse(f"{item.parent.nodeid}::{item.name}")
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """A running browser. As long as it is there a loop runs in this thread, in which Django would refuse queries."""

@@ -115,3 +115,9 @@ def test_every_answer_is_as_described_more_often(case: Any, headers: dict[str, s
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_as_described(case: Any, headers: dict[str, str]) -> None:
     case.call_and_validate(headers=headers, checks=CHECKS)
+
+
+def test_each_operation_is_a_test_of_its_own(request: pytest.FixtureRequest) -> None:
+    """Of tests that have one id xdist would run one."""
+    ids = [item.nodeid for item in request.session.items]
+    assert len(ids) == len(set(ids))
