@@ -16,6 +16,8 @@ from placement.selectors.tanks import Tank
 from placement.selectors.wording import listing, mapping, whole
 
 RULES = {
+    "cgroup": "is in the job's control group",
+    "container": "is in a container that carries the job's label",
     "root": "started by its runner, or below what that started",
     "supervisor": "below its runner in the chain of parents",
     "known": "was below the job before; its parent ended, it stays the job's",

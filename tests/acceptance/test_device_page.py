@@ -154,7 +154,7 @@ def test_an_admin_sees_what_a_declaration_does_before_it_is_saved(page: Page, jo
 def test_memory_names_the_process_of_a_job_and_the_rule(page: Page, job: int) -> None:
     page.goto("/attribution")
     part = page.locator("details.part", has_text="<b>holder</b>").last
-    expect(part).to_contain_text("started by its runner", timeout=SOON)
+    expect(part).to_contain_text(re.compile("started by its runner|in the job's control group"), timeout=SOON)
     expect(part).to_contain_text("python3")
     expect(page.locator(".icicle").first).to_be_visible()
     part.locator("summary").click()
