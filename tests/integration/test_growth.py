@@ -66,7 +66,7 @@ def _calls(node: Here, middle: int) -> dict[str, Callable[[], Any]]:
     body = {"command": asked(0).command, "cwd": "/tmp", "gpu": "one", "declared_vram": 20 * GIB}
     paths = [
         "/", "/jobs/", f"/jobs/?before={middle}", f"/jobs/?after={middle}", "/jobs/?outcome=failed",
-        "/jobs/?whose=mine&outcome=failed", "/jobs/?whose=mine", "/jobs/?outcome=queued", "/jobs/?q=run-1",
+        "/jobs/?whose=mine&outcome=failed", "/jobs/?whose=mine", "/jobs/?outcome=queued", "/jobs/?q=no-such-name",
         f"/jobs/{middle}", "/audit", "/devices", "/submit", "/api/v1/queue", f"/api/v1/jobs/{middle}",
         "/devices/testnode/ram/series?span=10m", "/devices/testnode/ram", "/attribution", "/admin/placement/job/",
     ]  # fmt: skip
