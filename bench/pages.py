@@ -115,7 +115,7 @@ class Ask:
             left -= len(parts[-1])
         body = b"".join(parts)
         plain = gzip.decompress(body) if self.poll and body[:2] == b"\x1f\x8b" else body
-        if self.poll and (found := re.search(rb'hx-get="[^"?]+\?v=([0-9a-f]+)"', plain)):
+        if self.poll and (found := re.search(rb'hx-get="[^"]*[?;&]v=([^"&]+)"', plain)):
             self.version = found[1].decode()
         return head, body
 

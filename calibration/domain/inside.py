@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 
@@ -31,11 +31,11 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """What is not listed of one owner: how many processes, and the bytes that are known of them."""
+    """What is not listed of one owner: how many processes, and their bytes; None where one of them is unknown."""
 
     owner: str
     count: int
-    amount: int
+    amount: int | None
 
 
 def inside(reading: Reading, found: Attribution) -> dict[str, tuple[tuple[Inside, ...], tuple[More, ...]]]:
@@ -58,13 +58,16 @@ def _of(
         chosen += [pid for pid in _largest(strangers, amounts)[: MOST - len(chosen)] if _worth(amounts[pid])]
     listed = tuple(_line(reading, pid, *rules.get(pid, ("", "")), amounts[pid]) for pid in chosen)
     apart = set(chosen)
-    rest: dict[str, tuple[int, int]] = {}
+    rest: dict[str, list[int | None]] = {}
     for pid in [*ours, *strangers]:
-        if (amount := amounts[pid]) and pid not in apart:
-            owner = rules[pid][0] if pid in rules else ""
-            count, known = rest.get(owner, (0, 0))
-            rest[owner] = count + 1, known + amount
-    return listed, tuple(More(o, n, _rounded(known)) for o, (n, known) in sorted(rest.items()))
+        if amounts[pid] != 0 and pid not in apart:
+            rest.setdefault(rules[pid][0] if pid in rules else "", []).append(amounts[pid])
+    return listed, tuple(More(owner, len(sizes), _sum(sizes)) for owner, sizes in sorted(rest.items()))
+
+
+def _sum(sizes: Sequence[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return _rounded(sum(known)) if len(known) == len(sizes) else None
 
 
 def _largest(pids: Iterable[int], amounts: Mapping[int, int | None]) -> list[int]:

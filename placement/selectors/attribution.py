@@ -99,6 +99,12 @@ class _Named:
     mine: bool
 
 
+def _more(count: int, rest: int | None) -> str:
+    if not count:
+        return ""
+    return f"and {count} more with {gib(rest)}" if rest is not None else f"and {count} more, whose size is unknown"
+
+
 def page(viewer: int, *, sees_commands: bool) -> tuple[Machine, ...]:
     """Return every node with its pools; ``viewer`` is the id of whoever looks and sees the names of their own."""
     readings = {(row.node, row.pool): row for row in PoolNow.objects.all()}
@@ -126,7 +132,7 @@ def _pool_json(
     amounts: dict[str, int | None] = {owner: whole(amount) for owner, amount in mapping(now.owners).items()}
     amounts[""] = now.external
     rows = [row for row in listing(inside and inside.rows) if len(row) == 6]
-    more = {str(one[0]): (whole(one[1]) or 0, whole(one[2]) or 0) for one in listing(inside and inside.more)}
+    more = {str(one[0]): (whole(one[1]) or 0, whole(one[2])) for one in listing(inside and inside.more)}
 
     def process(row: list[Any]) -> dict[str, Any]:
         pid, owner, rule, user, name, amount = row
@@ -172,7 +178,7 @@ class _Pool:
         self.rows: dict[str, list[list[object]]] = {}
         for row in listing(inside.rows) if inside else []:
             self.rows.setdefault(str(row[1]), []).append(row)
-        self.more = {str(one[0]): (whole(one[1]) or 0, whole(one[2]) or 0) for one in listing(inside and inside.more)}
+        self.more = {str(one[0]): (whole(one[1]) or 0, whole(one[2])) for one in listing(inside and inside.more)}
         self.blocks: list[Block] = []
         self.parts: list[Part] = []
         self.at = 0.0
@@ -228,7 +234,7 @@ class _Pool:
                 used=gib(amount) if amount is not None else "unknown",
                 share=f"{amount / self.total * 100:.0f} %" if amount is not None else "",
                 processes=tuple(self._process(owner, row) for row in rows),
-                more=f"and {count} more with {gib(rest)}" if count else "",
+                more=_more(count, rest),
                 note=note,
             )
         )
@@ -246,7 +252,7 @@ class _Pool:
             exact=f"about {size:,} bytes" if size is not None else "the driver does not say",
         )
 
-    def _draw(self, tone: str, who: str, amount: int | None, rows: list[list[object]], rest: int) -> None:
+    def _draw(self, tone: str, who: str, amount: int | None, rows: list[list[object]], rest: int | None) -> None:
         """Add an owner's rectangle and, below it, those of its processes, which never reach beyond it."""
         if not amount or not self.total:
             return

@@ -54,18 +54,8 @@ class Page(Generic[Row]):
     searched: tuple[int, int] | None = None
 
 
-def jobs(
-    user: AbstractBaseUser,
-    *,
-    mine: bool,
-    before: int | None,
-    after: int | None = None,
-    text: str = "",
-    outcome: str = "",
-    array: int | None = None,
-) -> Page[JobLine]:
-    """Return the jobs below (or above) this key as lines; which, says found()."""
-    page = found(user, mine=mine, before=before, after=after, text=text, outcome=outcome, array=array)
+def lines(page: Page[Job]) -> Page[JobLine]:
+    """Return a page of jobs as the lines of a list."""
     return Page(tuple(_line(job) for job in page.lines), page.older, page.newer, page.searched)
 
 

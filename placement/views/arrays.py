@@ -50,7 +50,8 @@ def _context(request: HttpRequest, array_id: int) -> dict[str, Any]:
         raise Http404(f"There is no array {array_id}.")
     outcome = request.GET.get("outcome", "")
     before, after = keys(request)
-    found = lists.jobs(request.user, mine=False, before=before, after=after, outcome=outcome, array=array_id)
+    page = lists.found(request.user, mine=False, before=before, after=after, outcome=outcome, array=array_id)
+    found = lists.lines(page)
     asked = {"outcome": outcome, "before": before, "after": after}
     return {
         "page": shown,

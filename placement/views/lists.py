@@ -20,7 +20,8 @@ def jobs(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "").strip().replace("\0", "")
     outcome = request.GET.get("outcome", "")
     before, after = keys(request)
-    found = lists.jobs(request.user, mine=mine, before=before, after=after, text=text, outcome=outcome)
+    page = lists.found(request.user, mine=mine, before=before, after=after, text=text, outcome=outcome)
+    found = lists.lines(page)
     context = {
         "found": found,
         "mine": mine,

@@ -104,3 +104,13 @@ def test_the_part_answers_204_while_it_reads_the_same(job, client):
     version = re.search(r"fragment\?v=(\w+)", client.get("/attribution").content.decode())[1]
     assert client.get(f"/attribution/fragment?v={version}", headers=HTMX).status_code == 204
     assert client.get("/attribution/fragment?v=x", headers=HTMX).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "count, rest, said",
+    [(0, 0, ""), (3, None, "and 3 more, whose size is unknown"), (2, 5 * GIB, "and 2 more with 5.0 GiB")],
+)
+def test_what_is_not_listed_is_told_with_its_size_or_that_nobody_knows_it(
+    count: int, rest: int | None, said: str
+) -> None:
+    assert attribution._more(count, rest) == said

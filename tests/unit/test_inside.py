@@ -45,3 +45,10 @@ def test_small_ones_are_summed_the_unknown_are_listed_and_those_of_nothing_left_
 
 def test_a_pool_that_was_not_read_says_nothing():
     assert look({1: MIB}, {}, PoolState.UNREADABLE) == {}
+
+
+def test_an_unknown_one_that_is_not_listed_is_counted_and_makes_the_rest_unknown():
+    sizes: dict[int, int | None] = dict.fromkeys(range(1, MOST + 4))
+    listed, more = look(sizes, {})[RAM]
+    assert len(listed) == MOST
+    assert more == (More("", 3, None),)

@@ -23,7 +23,7 @@ class OwnerPart(Shape):
     bytes: Bytes
     processes: list[Process]
     more: int = Field(description="So many processes are not listed,")
-    more_bytes: int = Field(description="with so many bytes in all.")
+    more_bytes: int | None = Field(description="with so many bytes in all; null where one of them is unknown.")
 
 
 class AttributedPool(Shape):
