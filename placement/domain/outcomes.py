@@ -125,13 +125,14 @@ def _nothing_seen(e: Evidence) -> bool:
 
 
 def _memory(e: Evidence) -> Verdict | None:
-    """Return the outcome where memory ended the run; one that ended with code 0 survived whatever happened.
+    """Return the outcome where memory ended the run; one that ended with code 0 survived what it was refused.
 
     The strongest evidence first: counters of its own group, what proves a cap, what its last lines say, and what the
-    kernel says of the whole machine.
+    kernel says of the whole machine. A process of it that the kernel killed counts whatever its shell said afterwards:
+    where a group dies as a whole nobody could have said anything.
     """
     if e.code == 0 and e.signal is None:
-        return None
+        return _group(e)
     tail = "\n".join(e.log_tail.splitlines()[-LAST_LINES:])
     return _group(e) or _refused(e, tail) or _told(tail) or _machine(e)
 

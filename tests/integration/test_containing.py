@@ -95,10 +95,11 @@ def _rules(job: Job) -> dict[int, tuple[str, str]]:
     return {pid: rule for pid, rule in found.rules.items() if rule[0] == f"job:{job.pk}"}
 
 
-def test_who_passes_it_is_ended_by_the_kernel_and_the_record_says_so(node: Here, settings: Any) -> None:
+@pytest.mark.parametrize("then", ["echo went on; sleep 60", "exit 0", "exit 3"])
+def test_who_passes_it_is_ended_by_the_kernel_and_the_record_says_so(node: Here, settings: Any, then: str) -> None:
     limited(settings)
-    grows = python("import time; time.sleep(1); b = bytearray(bytes(900 << 20))")
-    job = node.run(f"{grows}; echo went on; sleep 60")
+    grows = python("import time; time.sleep(0.2); b = bytearray(bytes(900 << 20))")
+    job = node.run(f"{grows}; {then}")
     limit = job.charges["ram"]["cap"]
     assert limit < 900 * MIB
     node.end(job)

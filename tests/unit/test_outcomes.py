@@ -31,6 +31,27 @@ CUPY = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 9 bytes (all
             "ram",
             id="kernel, at its own limit",
         ),
+        pytest.param(
+            Evidence(code=0, group={"oom": 1, "oom_kill": 1, "memory_max": GIB}, oom_kill_delta=1),
+            Outcome.CAP_EXCEEDED,
+            "lower_bound",
+            "ram",
+            id="a part of it at its own limit, its shell says 0",
+        ),
+        pytest.param(
+            Evidence(code=0, group={"oom": 0, "oom_kill": 1, "memory_max": GIB}),
+            Outcome.OUT_OF_MEMORY,
+            "lower_bound",
+            "ram",
+            id="a part of it by the machine, its shell says 0",
+        ),
+        pytest.param(
+            Evidence(code=0, group={"oom": 4, "oom_kill": 0}, oom_kill_delta=2, log_tail=CUDA),
+            Outcome.COMPLETED,
+            "need",
+            None,
+            id="0 and nothing of it was killed",
+        ),
         pytest.param(Evidence(code=137), Outcome.FAILED, "lower_bound", None, id="137 with neither"),
         pytest.param(
             Evidence(signal=9, stopped_by="cancel", killed=True), Outcome.CANCELLED, "lower_bound", None, id="our KILL"
