@@ -10,13 +10,14 @@ from django.urls import reverse
 from placement.api import jobs_told
 from placement.api.nouns import Noun
 from placement.api.shapes.job import History, JobAnswer, JobSaid
+from placement.api.shapes.job_acts import RetryBody
 from placement.api.shapes.judgement import Preview
 from placement.api.shapes.kinds import Id
 from placement.api.shapes.queue import WhyBody
 from placement.api.shapes.submission import SubmissionBody
-from placement.domain.errors import NotFound
+from placement.domain.errors import NotFound, Refused
 from placement.models import Job
-from placement.selectors import job, pruned
+from placement.selectors import job, pruned, raised
 from placement.services import jobs, sweeps, workloads
 from placement.views import wake
 
@@ -77,11 +78,22 @@ def cancel(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     return done(request, job_id, jobs.cancel(request.user, job_id))
 
 
-@noun.change("/jobs/{int:job_id}/retry", JobSaid, status=201)
-def retry(request: HttpRequest, job_id: Id) -> dict[str, Any]:
-    """Submit an ended job again, as a new one; the answer is the new one."""
-    found(job_id)
-    again = jobs.retry(request.user, job_id)
+@noun.change("/jobs/{int:job_id}/retry", JobSaid, status=201, sample={"declared_vram": "12.3 GiB"})
+def retry(request: HttpRequest, job_id: Id, asked: RetryBody = RetryBody()) -> dict[str, Any]:  # noqa: B008
+    """Submit an ended job again, as a new one; the answer is the new one.
+
+    With `raised` it asks for what the page offers after a death of memory ("Retry with 12.3 GiB").
+    """
+    row, more = found(job_id), asked.at_least()
+    if asked.raised:
+        offer = raised.of(row)
+        if offer is None:
+            raise Refused(
+                f"Nothing larger is offered for #{job_id}: a larger charge helps after a death of memory that was "
+                "its own doing. Leave raised out to run it as it was, or send declared_ram or declared_vram."
+            )
+        more = {kind: max(more.get(kind, 0), amount) for kind, amount in {**more, **dict(offer.fields)}.items()}
+    again = jobs.retry(request.user, job_id, more)
     return done(request, again.pk, f"#{again.pk} repeats #{job_id}.")
 
 

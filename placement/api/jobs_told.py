@@ -6,11 +6,12 @@ from typing import Any
 
 from placement.domain.jobs import State
 from placement.models import Job
-from placement.selectors import access, expected, progress, rows, terms
+from placement.selectors import access, expected, progress, raised, rows, terms
 
 
 def one(user: Any, row: Job) -> dict[str, Any]:
     """Return a job as this user may see it."""
+    offer = raised.of(row)
     shown = {
         "id": row.pk,
         "name": row.name,
@@ -49,6 +50,7 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         "headline": row.headline,
         "code": row.code or None,
         "evidence": row.evidence,
+        "raised": dict(offer.fields) if offer else None,
         "leftovers": row.leftovers,
         **terms.as_json(row),
     }

@@ -22,6 +22,9 @@ from tests.integration.rows import GIB, a_finished, a_job, a_machine, a_running,
 pytestmark = pytest.mark.django_db
 
 
+JSON = {"content_type": "application/json"}
+
+
 class Caller:
     """Somebody with a session."""
 
@@ -31,7 +34,7 @@ class Caller:
         self.client.force_login(self.user)
 
     def __call__(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
-        data = {} if body is None else {"data": json.dumps(body), "content_type": "application/json"}
+        data = {} if method == "get" else {"data": json.dumps(body) if body is not None else "", **JSON}
         answer = getattr(self.client, method)(f"/api/v1/{path}", **data)
         assert answer.status_code == status, answer.content
         return answer.json()

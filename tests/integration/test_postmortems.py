@@ -128,6 +128,38 @@ def test_own_over_use_raises_the_next_charge_and_offers_it_with_one_click(ann: A
     assert again.estimate["pools"]["vram"]["need"] == want
 
 
+def test_a_program_reads_the_offer_and_takes_it(ann: Any, client: Any) -> None:
+    ended = died(on_gpu0(ann, 10, 13))
+    client.force_login(ann)
+    url = f"/api/v1/jobs/{ended.pk}"
+    told = client.get(url).json()["job"]
+    assert told["raised"] == {"vram": asked_next(ended)}
+    assert told["evidence"]["postmortem"]["blame"] == "own"
+
+    def again(**body: object) -> Any:
+        return client.post(f"{url}/retry", body, content_type="application/json")
+
+    answer = again(raised=True)
+    assert answer.status_code == 201
+    assert answer.json()["job"]["declared_vram"] == told["raised"]["vram"]
+    assert again(raised=True, declared_vram="20 GiB").json()["job"]["declared_vram"] == 20 * GIB
+    assert again(declared_vram="1 GiB", declared_ram="3 GiB").json()["job"]["declared_vram"] == 4 * GIB
+    assert again().json()["job"]["declared_vram"] == 4 * GIB
+    assert again(raised="yes").status_code == 400
+
+
+def test_a_victim_is_offered_nothing_larger_by_the_api_either(ann: Any, client: Any) -> None:
+    victim = on_gpu0(ann, 10, 9)
+    points({victim.pk: 9}, {victim.pk: 9}, outside=(0, 14))
+    ended = died(victim)
+    client.force_login(ann)
+    url = f"/api/v1/jobs/{ended.pk}"
+    assert client.get(url).json()["job"]["raised"] is None
+    refused = client.post(f"{url}/retry", {"raised": True}, content_type="application/json")
+    assert refused.status_code == 409
+    assert "Nothing larger is offered" in refused.content.decode()
+
+
 def test_a_smaller_figure_in_the_form_takes_nothing_from_what_was_declared(ann: Any, client: Any) -> None:
     ended = died(on_gpu0(ann, 10, 13))
     client.force_login(ann)

@@ -92,7 +92,13 @@ class Job(Shape):
     decided_at: MaybeMoment
     headline: str
     code: str | None
-    evidence: Loose = Field(description="What is known of the end.")
+    evidence: Loose = Field(
+        description="What is known of the end; postmortem: whose doing a death of memory was (blame, told)."
+    )
+    raised: dict[str, int] | None = Field(
+        description="Bytes by kind (ram, vram) that a retry with raised asks for, after a death of memory that was its "
+        "own doing; else null."
+    )
     leftovers: list[Any]
     after: list[Tie]
     not_before: MaybeMoment

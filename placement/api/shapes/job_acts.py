@@ -38,6 +38,19 @@ class BulkSaid(Shape):
     results: list[BulkResult]
 
 
+class RetryBody(Body):
+    """With how much more memory a job is run again; nothing of it: as it was."""
+
+    raised: bool = Field(False, description="With what its own answer offers as raised; refused where it offers none.")
+    declared_ram: Amount = Field(None, description="At least so much; what was declared stands where it is more.")
+    declared_vram: Amount = Field(None, description="At least so much; what was declared stands where it is more.")
+
+    def at_least(self) -> dict[str, int]:
+        """Return the bytes that were sent, by kind."""
+        sent = {"ram": self.declared_ram, "vram": self.declared_vram}
+        return {kind: amount for kind, amount in sent.items() if amount is not None}
+
+
 class PriorityBody(Body):
     """Where a job stands in the queue."""
 
