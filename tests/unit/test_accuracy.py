@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from placement.domain.accuracy import LEAST, Past, Record, by_ahead, figures, learned, moved, moved_far
 from placement.domain.decision import PlannedStart
+from tests.examples import examples
 
 
 def a_past(play: float, waited: float | None, late: float | None = None, **more: object) -> Past:
@@ -88,7 +89,7 @@ def test_figures_of_a_small_record_by_hand() -> None:
     assert (nobody.count, nobody.within_late, nobody.error_s) == (0, None, None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     past=st.lists(st.tuples(st.floats(0, 1e6), st.floats(1, 5), st.none() | st.floats(0, 1e6)), max_size=60),
     in_s=st.floats(0, 1e6),

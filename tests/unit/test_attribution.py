@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from calibration.domain.attribution import attribute, device_use, elsewhere, unexplained_growth
 from calibration.domain.samples import Claim, Identity, PoolSample, PoolState, ProcessSample, Reading
+from tests.examples import examples
 
 BOOT = "boot-1"
 
@@ -255,7 +256,7 @@ def test_the_largest_outsiders_are_named_five_at_most():
 AMOUNTS = st.none() | st.integers(0, 1000)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12), st.integers(1, 5), AMOUNTS, AMOUNTS), max_size=12),
     st.integers(0, 8000),

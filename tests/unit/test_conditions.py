@@ -18,6 +18,7 @@ from placement.domain.plan import plan
 from placement.domain.prerequisites import never_under
 from placement.domain.snapshot import Snapshot, Waiting
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting, an_estimate
+from tests.examples import examples
 
 WALL = 1_700_000_000.0
 ENDS = [(state, None) for state in (State.QUEUED, State.ADMITTED, State.RUNNING)]
@@ -191,7 +192,7 @@ def queues(draw: st.DrawFn) -> Snapshot:
     return a_snapshot(a_node(a_device(), a_device(index=1)), running=running, waiting=tuple(queue))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(queues())
 def test_no_cycle_ever_starts_past_a_limit_a_quota_a_time_or_a_tie(snapshot: Snapshot) -> None:
     made = plan(snapshot)

@@ -16,20 +16,22 @@ from placement.domain.snapshot import Snapshot, Waiting
 from tests.builders import EXACT
 from tests.days import Cycle, a_crowded_day, a_day, play, with_starts
 
+QUICK = 12
+"""Days that are always played. They differ in devices, load and, by their number, in kind; the rest is slow."""
 CHUNK = 100
-"""Days of one test."""
+"""Days of one slow test."""
 WRONG = 3.0
 """How many times too long or too short a prediction is at most, where it is wrong."""
 TOLERANCE = 1.0
 
 
-def chunks(fast: int, slow: int) -> list[Any]:
-    """Return the numbers of chunks: so many that always run, and more under --all."""
-    return [*range(fast), *(pytest.param(number, marks=pytest.mark.slow) for number in range(fast, slow))]
-
-
-def seeds(chunk: int) -> range:
-    return range(chunk * CHUNK, (chunk + 1) * CHUNK)
+def seeds(chunks: int, each: int = 1) -> list[Any]:
+    """Return ranges of seeds, every ``each``-th: a few that always run, and whole chunks under --all."""
+    whole = (range(chunk * CHUNK, (chunk + 1) * CHUNK, each) for chunk in range(chunks))
+    return [
+        pytest.param(range(QUICK), id="quick"),
+        *(pytest.param(chunk, id=f"from_{chunk.start}", marks=pytest.mark.slow) for chunk in whole),
+    ]
 
 
 def turn(waiting: Waiting) -> tuple[int, int, int]:
@@ -62,9 +64,9 @@ class Heads:
             self.planned[bar.job] = min(before, bar.at)
 
 
-@pytest.mark.parametrize("chunk", chunks(10, 100))
-def test_nobody_starves(chunk: int) -> None:
-    for seed in seeds(chunk):
+@pytest.mark.parametrize("days", seeds(100))
+def test_nobody_starves(days: range) -> None:
+    for seed in days:
         wrong = WRONG if seed % 2 else 1.0
         day = a_crowded_day(seed, wrong=wrong) if seed % 4 > 1 else a_day(seed, wrong=wrong, most=24)
         heads = Heads()
@@ -79,9 +81,9 @@ def test_nobody_starves(chunk: int) -> None:
             assert waited <= longest * (1 if wrong == 1.0 else 3), f"day {seed}: #{job} was first for {waited:.0f} s"
 
 
-@pytest.mark.parametrize("chunk", chunks(1, 10))
-def test_with_exact_durations_a_plan_moves_only_earlier_and_is_kept(chunk: int) -> None:
-    for seed in seeds(chunk):
+@pytest.mark.parametrize("days", seeds(10))
+def test_with_exact_durations_a_plan_moves_only_earlier_and_is_kept(days: range) -> None:
+    for seed in days:
         heads = Heads()
         played = play(a_day(seed, most=24), heads)
 
@@ -102,8 +104,8 @@ def _passed_by(seed: int, job: int, starts: dict[int, float]) -> bool:
 
 
 @pytest.mark.parametrize("wrong", [1.0, WRONG, 10.0])
-@pytest.mark.parametrize("chunk", chunks(1, 5))
-def test_no_younger_start_moves_a_plan_later(chunk: int, wrong: float) -> None:
+@pytest.mark.parametrize("days", seeds(5, each=4))
+def test_no_younger_start_moves_a_plan_later(days: range, wrong: float) -> None:
     def check(cycle: Cycle) -> None:
         bar = cycle.made.bar
         if bar is None or not cycle.made.starts:
@@ -127,13 +129,13 @@ def test_no_younger_start_moves_a_plan_later(chunk: int, wrong: float) -> None:
             assert then.bar.job == bar.job
             assert then.bar.at <= without.at + TOLERANCE, f"#{bar.job} moved at {cycle.at:.0f}"
 
-    for seed in seeds(chunk)[::4]:
+    for seed in days:
         play(a_day(seed, wrong=wrong, most=24), check)
 
 
-@pytest.mark.parametrize("chunk", chunks(1, 10))
-def test_with_exact_durations_a_higher_priority_never_delays(chunk: int) -> None:
-    for seed in seeds(chunk)[::2]:
+@pytest.mark.parametrize("days", seeds(10, each=2))
+def test_with_exact_durations_a_higher_priority_never_delays(days: range) -> None:
+    for seed in days:
         day = a_day(seed, most=24)
         starts = play(day).starts
         waited = [job.id for job in day.jobs if starts[job.id] > job.arrives]
@@ -143,9 +145,9 @@ def test_with_exact_durations_a_higher_priority_never_delays(chunk: int) -> None
             assert raised <= starts[job] + TOLERANCE, f"day {seed}: #{job} started {raised - starts[job]:.0f} s later"
 
 
-@pytest.mark.parametrize("chunk", chunks(1, 10))
-def test_with_wrong_durations_a_higher_priority_never_moves_the_plan_later(chunk: int) -> None:
-    rng = random.Random(chunk)
+@pytest.mark.parametrize("days", seeds(10))
+def test_with_wrong_durations_a_higher_priority_never_moves_the_plan_later(days: range) -> None:
+    rng = random.Random(days.start)
 
     def check(cycle: Cycle) -> None:
         if len(cycle.snapshot.waiting) < 2 or rng.random() < 0.5:
@@ -168,5 +170,5 @@ def test_with_wrong_durations_a_higher_priority_never_moves_the_plan_later(chunk
             assert raised.bar is not None
             assert (raised.bar.job, raised.bar.at <= before.at + TOLERANCE) == (one.job, True)
 
-    for seed in seeds(chunk):
+    for seed in days:
         play(a_day(seed, wrong=WRONG, most=24), check)

@@ -10,6 +10,7 @@ from calibration.domain.estimate import Basis, estimate
 from calibration.domain.knobs import DEFAULTS
 from calibration.domain.resources import MIB, times
 from calibration.domain.sediment import Key, Row
+from tests.examples import examples
 
 KEY = Key("train", "h1", "{}", "train.py", 1)
 BOTH = frozenset({"ram", "vram"})
@@ -264,14 +265,14 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ROWS, st.integers(1, 6))
 def test_same_input_same_output_and_the_order_of_rows_does_not_matter(rows, workers):
     assert vram(rows, workers) == vram(rows, workers)
     assert vram(rows, workers).need == vram(rows[::-1], workers).need
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ROWS, st.integers(1, 6))
 def test_a_learned_need_covers_what_was_seen_with_fewer_or_equal_workers(rows, workers):
     pool = vram(rows, workers)
@@ -281,7 +282,7 @@ def test_a_learned_need_covers_what_was_seen_with_fewer_or_equal_workers(rows, w
         assert pool.need >= max((r.peaks["vram"] for r in counting if r.key.workers <= workers), default=0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ROWS, st.integers(1, 6))
 def test_unknown_never_becomes_zero(rows, workers):
     pool = vram(rows, workers)
@@ -293,7 +294,7 @@ def test_unknown_never_becomes_zero(rows, workers):
         assert any(r.peaks.get("vram") == 0 for r in rows)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(ROWS)
 def test_margins_follow_the_counted_rung(rows):
     pool = vram(rows)

@@ -27,6 +27,7 @@ from tests.builders import (
     a_waiting,
     an_estimate,
 )
+from tests.examples import examples
 
 ONE = a_waiting(1, GIB).request
 NONE = a_waiting(1, gpu=False).request
@@ -100,7 +101,7 @@ def test_the_most_workers_that_fit_now() -> None:
     assert max_workers(snapshot, a_waiting(1), scaled(MIB, 0)) == 64
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     used=st.lists(st.integers(0, 24), min_size=1, max_size=3),
     each=st.integers(1, 9),

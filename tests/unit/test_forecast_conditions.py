@@ -14,6 +14,7 @@ from placement.domain.plan import plan
 from placement.domain.snapshot import Running, Waiting
 from placement.domain.told import predicted
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting
+from tests.examples import examples
 
 WALL = 1_700_000_000.0  # of the builders' snapshots
 
@@ -104,7 +105,7 @@ def test_who_is_under_no_cap_passes_those_who_are() -> None:
     assert [found[n].in_s for n in (1, 2)] == [100.0, 30.0]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(1, 24), st.sampled_from([20.0, 100.0]), st.none() | st.floats(0, 500), st.booleans()),

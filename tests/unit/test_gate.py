@@ -28,6 +28,7 @@ from tests.builders import (
     a_snapshot,
     a_waiting,
 )
+from tests.examples import examples
 
 
 def check(decision: Decision, code: Code, pool: str | None = None) -> Check:
@@ -526,7 +527,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     return a_snapshot(a_node(*devices, ram=ram), running=running, waiting=waiting, knobs=Knobs())
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(snapshots())
 def test_nothing_is_admitted_above_room_that_is_known(snapshot: Snapshot) -> None:
     by_job = {w.job: w for w in snapshot.waiting}
@@ -548,7 +549,7 @@ def test_nothing_is_admitted_above_room_that_is_known(snapshot: Snapshot) -> Non
         now = now.charged(started(Board(now), by_job[decision.job], decision.grant))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(snapshots())
 def test_the_same_snapshot_gives_the_same_answers(snapshot: Snapshot) -> None:
     assert plan(snapshot).decisions() == plan(snapshot).decisions()

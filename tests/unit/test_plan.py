@@ -29,6 +29,7 @@ from tests.builders import (
     a_snapshot,
     a_waiting,
 )
+from tests.examples import examples
 
 
 def decided(snapshot: Snapshot) -> dict[int, Decision]:
@@ -414,7 +415,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(JOBS)
 def test_a_plan_never_moves_later_by_a_younger_start(jobs: list[tuple[int, float, int, int, bool]]) -> None:
     """Every job keeps its promise, so no older job starts late: each bar is kept or improved until its job starts."""
@@ -435,7 +436,7 @@ def test_a_plan_never_moves_later_by_a_younger_start(jobs: list[tuple[int, float
         assert clock.began[job] <= -(-bar // 10) * 10 + 10.0
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     running=st.lists(st.tuples(st.integers(1, 20), st.sampled_from([50.0, 90.0])), max_size=3),
     waiting=st.lists(

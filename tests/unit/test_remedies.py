@@ -19,6 +19,7 @@ from placement.domain.remedies import Remedy, remedies
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Hold, Snapshot
 from tests.builders import GIB, MIB, a_device, a_node, a_ram, a_running, a_snapshot, a_waiting, an_estimate
+from tests.examples import examples
 
 WALL = 1_700_000_000.0
 HOLD = Hold("olga", WALL - 60)
@@ -218,7 +219,7 @@ def worlds(draw) -> tuple[Snapshot, int]:
     return snapshot, draw(st.integers(1, len(waiting)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(worlds())
 def test_every_remedy_holds(world: tuple[Snapshot, int]) -> None:
     snapshot, job = world

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.domain.submission import LONGEST_ARGUMENT, Submission, looks_like_gpu, problems
+from tests.examples import examples
 
 
 def asked(**fields: Any) -> Submission:
@@ -111,7 +112,7 @@ anything = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.dictionaries(st.sampled_from([f for f in Submission.__dataclass_fields__ if f != "name"]), anything), anything
 )

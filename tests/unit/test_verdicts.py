@@ -16,6 +16,7 @@ from placement.domain.plan import ordered, plan
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Device, Hold, KeptPlan, Node, Running, Snapshot, Waiting
 from tests.builders import EXACT, GIB, PoolState, a_device, a_node, a_ram, a_running, a_snapshot, a_waiting, an_estimate
+from tests.examples import examples
 
 WALL = 1_700_000_000.0
 HOLDS = st.sampled_from([None] * 12 + [Hold("ann", WALL - 9), Hold("ann", WALL - 9, WALL + 50), Hold("ann", 0.0, 5.0)])
@@ -161,7 +162,9 @@ def nobody_passes(place: Place, parts: tuple[Part, ...]) -> Check:
     return Check(Code.SET_ASIDE, False, "Strict order.")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(worlds())
 def test_the_quick_verdict_is_that_of_the_gate_in_full(snapshot: Snapshot) -> None:
     quick = plan(snapshot)
