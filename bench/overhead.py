@@ -41,8 +41,8 @@ GOAL_RSS_MIB = 12.0
 FIRST = "printf '%s\\n' $EPOCHREALTIME > first; mv first first.done"
 LOADS = {
     "sleeps": "sleep 600",
-    "writes a line each 10 ms": "while :; do echo a line of the log that says how far it is; sleep 0.01; done",
-    "starts a process each 50 ms": "while :; do /bin/true; sleep 0.05; done",
+    "writes a line each 10 ms": "while ((SECONDS < 600)); do echo a line that says how far it is; sleep 0.01; done",
+    "starts a process each 50 ms": "while ((SECONDS < 600)); do /bin/true; sleep 0.05; done",
 }
 Launch = Callable[[Path], LaunchResult]
 

@@ -89,7 +89,9 @@ def test_the_log_belongs_to_the_account_so_that_dev_stderr_works() -> None:
 
 def test_a_job_of_an_account_that_resists_is_ended() -> None:
     run = as_ada(
-        "trap '' TERM; setsid -f sleep 300; echo up; while :; do sleep 0.05; done", time_limit_s=0.3, grace_s=0.2
+        "trap '' TERM; setsid -f sleep 300; echo up; while ((SECONDS < 90)); do sleep 0.05; done",
+        time_limit_s=0.3,
+        grace_s=0.2,
     )
     record = run.start().ended()
     assert (record.stopped_by, record.killed) == ("time_limit", True)

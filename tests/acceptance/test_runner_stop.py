@@ -26,7 +26,7 @@ def _nothing_left() -> Iterator[None]:
 
 
 def test_a_polite_job_ends_on_term_with_its_own_code() -> None:
-    run = Run("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done").start()
+    run = Run("trap 'echo bye; exit 0' TERM; echo up; while ((SECONDS < 90)); do sleep 0.05; done").start()
     run.wait_for_log(b"up")
     assert request_stop(run.dir, "cancel") == "signalled"
     record = run.ended()
@@ -36,7 +36,7 @@ def test_a_polite_job_ends_on_term_with_its_own_code() -> None:
 
 
 def test_term_comes_once() -> None:
-    run = Run("trap 'echo term' TERM; echo up; while :; do sleep 0.05; done", grace_s=0.6).start()
+    run = Run("trap 'echo term' TERM; echo up; while ((SECONDS < 90)); do sleep 0.05; done", grace_s=0.6).start()
     run.wait_for_log(b"up")
     request_stop(run.dir, "cancel")
     request_stop(run.dir, "cancel")
@@ -48,9 +48,11 @@ def test_term_comes_once() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param("trap '' TERM; echo up; while :; do sleep 1; done", id="ignores TERM"),
+        pytest.param("trap '' TERM; echo up; while ((SECONDS < 90)); do sleep 1; done", id="ignores TERM"),
         pytest.param("trap '' TERM; echo up; kill -STOP $$; sleep 300", id="stopped, ignores TERM"),
-        pytest.param("trap 'kill -STOP $$' TERM CONT; echo up; while :; do sleep 0.05; done", id="stops again"),
+        pytest.param(
+            "trap 'kill -STOP $$' TERM CONT; echo up; while ((SECONDS < 90)); do sleep 0.05; done", id="stops again"
+        ),
         pytest.param("trap '' TERM; setsid sleep 300 & echo up; wait", id="a child in another session"),
         pytest.param("(trap '' TERM; setsid -f sleep 300); trap '' TERM; echo up; sleep 300", id="an orphan"),
     ],
@@ -84,7 +86,7 @@ def test_a_child_in_another_session_is_ended_with_the_job() -> None:
 
 
 def test_the_watchdog_does_not_wait() -> None:
-    run = Run("trap 'echo handler' TERM; echo up; while :; do sleep 0.05; done", grace_s=60).start()
+    run = Run("trap 'echo handler' TERM; echo up; while ((SECONDS < 90)); do sleep 0.05; done", grace_s=60).start()
     run.wait_for_log(b"up")
     request_stop(run.dir, "watchdog")
     record = run.ended()
@@ -93,7 +95,7 @@ def test_the_watchdog_does_not_wait() -> None:
 
 
 def test_a_second_request_may_hasten_the_end_and_keeps_the_first_reason() -> None:
-    run = Run("trap '' TERM; echo up; while :; do sleep 0.05; done", grace_s=60).start()
+    run = Run("trap '' TERM; echo up; while ((SECONDS < 90)); do sleep 0.05; done", grace_s=60).start()
     run.wait_for_log(b"up")
     request_stop(run.dir, "cancel")
     request_stop(run.dir, "impatient", grace_s=0)
@@ -121,7 +123,9 @@ def test_term_to_the_runner_alone_is_a_stop_and_a_closed_terminal_is_none() -> N
 
 
 def test_the_time_limit_is_kept() -> None:
-    run = Run("trap '' TERM; echo up; while :; do sleep 0.05; done", time_limit_s=0.5, grace_s=0.3).start()
+    run = Run(
+        "trap '' TERM; echo up; while ((SECONDS < 90)); do sleep 0.05; done", time_limit_s=0.5, grace_s=0.3
+    ).start()
     record = run.ended()
     assert (record.signal, record.stopped_by, record.killed) == (signal.SIGKILL, "time_limit", True)
     assert record.duration_s is not None
@@ -172,8 +176,9 @@ def test_a_cancel_of_what_the_command_left_behind_keeps_its_code() -> None:
 
 _STORM = """
 import os, sys, time
+end = time.monotonic() + 60  # by itself, whatever becomes of the test and of the runner
 def chain():
-    while True:
+    while time.monotonic() < end:
         if os.fork():
             os._exit(0)
         if sys.argv[1] == "setsid":
@@ -181,12 +186,12 @@ def chain():
         with open("growth", "ab", 0) as file:
             file.write(b".")
         time.sleep(0.02)
+    os._exit(0)
 for _ in range(60):
     if os.fork() == 0:
         chain()
 print("up", flush=True)
-while True:
-    time.sleep(1)
+time.sleep(60)
 """
 
 

@@ -67,7 +67,7 @@ def test_without_the_service_running_jobs_really_end_and_waiting_ones_never_star
 
 
 def test_one_that_will_not_go_at_once_is_counted_and_goes_later(ann: User) -> None:
-    stubborn = running(ann, "trap '' TERM; echo ready; while :; do sleep 0.1; done", grace_s=1.5)
+    stubborn = running(ann, "trap '' TERM; echo ready; while ((SECONDS < 90)); do sleep 0.1; done", grace_s=1.5)
     log = lifecycle.run_dir_of(stubborn) / "stdout.log"
     until(lambda: "ready" in log.read_text(), 20, "the command to be deaf to TERM")
 
