@@ -29,7 +29,8 @@ def attribute(
     ``marker_of`` reads out of a pid's environment whose it says it is; it is asked only where nothing better
     answers, and proves nothing for an owner that has no process of its own yet. ``container_of`` names the owner that
     the container of a control group's path is labelled with. Main memory of an owner with a group of its own is what
-    the kernel counts there, and what its processes outside of it need. A runner's own memory is charged
+    the kernel counts there, and what its processes outside of it need. Memory of a device that has none of its own is
+    use of main memory, too, and no group counts it. A runner's own memory is charged
     to the service. In a pool that was not read every owner's use is unknown.
     """
     disputes: dict[int, tuple[str, str]] = {}
@@ -43,12 +44,14 @@ def attribute(
     who: dict[str, tuple[tuple[int, str, str, int | None], ...]] = {}
     unexplained: dict[str, int | None] = {}
     held = _amounts(reading)
+    taken = _of_main_memory(reading, held)
     for name, pool in reading.pools.items():
         amounts = held[name]
         for owner, processes in by_owner.items():
             if amounts is not None and pool.kind == RAM and owner in counted:
                 outside_it = (amounts.get(p.pid, 0) for p in processes if rules[p.pid][1] != "cgroup")
-                owners[owner][name] = total((counted[owner], *outside_it))
+                on_devices = (taken.get(p.pid, 0) for p in processes if rules[p.pid][1] == "cgroup")
+                owners[owner][name] = total((counted[owner], *outside_it, *on_devices))
                 continue
             owners[owner][name] = None if amounts is None else total(amounts.get(p.pid, 0) for p in processes)
         if amounts is None:
@@ -116,6 +119,19 @@ def _amounts(reading: Reading) -> dict[str, dict[int, int | None] | None]:
             found[name] = {p.pid: 0 if p.state in _DEAD else p.ram for p in reading.processes.values()}
         for pid, amount in pool.processes:
             put(name, pid, amount)
+    ram = found.get(RAM)
+    if ram is not None:
+        for pid, amount in _of_main_memory(reading, found).items():
+            ram[pid] = total((ram.get(pid, 0), amount))
+    return found
+
+
+def _of_main_memory(reading: Reading, held: Mapping[str, Mapping[int, int | None] | None]) -> dict[int, int | None]:
+    """Return the bytes per pid on devices that share main memory: what a process holds there is no resident size."""
+    found: dict[int, int | None] = {}
+    for name, pool in reading.pools.items():
+        for pid, amount in (held[name] or {}).items() if pool.shares else ():
+            found[pid] = total((found.get(pid, 0), amount))
     return found
 
 

@@ -19,6 +19,9 @@ class PoolState(enum.StrEnum):
     NOT_READY = "not_ready"  # the driver is not up yet: asked again with back-off
     UNREADABLE = "unreadable"  # was there, answers errors now
     LOST = "lost"  # a known device that no longer answers or is no longer listed
+    GONE = "gone"  # an instance that was removed from its device: it does not come back
+    HEADING = "heading"  # a device whose instances are the devices: nothing is placed on it itself
+    UNMEASURED = "unmeasured"  # answers, but not how much memory it has
     UNSUPPORTED = "unsupported"  # no probe can ever read it (booked ledger alone)
     STALE = "stale"  # the last good figures are older than allowed
 
@@ -70,7 +73,9 @@ class PoolSample:
     there never was one. ``processes`` are (pid, bytes or None) as the driver lists them, each pid once.
     ``busy`` is the share of time in which kernels ran (0..1), None where unknown; ``process_busy`` is the same
     per pid, only for the pids that the driver told it for. ``since`` is the unix second at which the present
-    state began for a device that was readable before, None otherwise.
+    state began for a device that was readable before, None otherwise. ``parent`` is the device that an instance is a
+    part of. ``shares`` says that the device has no memory of its own: total and free are those of main memory, and
+    ``used`` is what its processes hold of it. ``files`` are bytes of main memory in files that live there (/dev/shm).
     """
 
     pool: str
@@ -91,6 +96,9 @@ class PoolSample:
     processes: tuple[tuple[int, int | None], ...] = ()
     process_busy: tuple[tuple[int, float], ...] = ()
     since: float | None = None
+    parent: str = ""
+    shares: bool = False
+    files: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

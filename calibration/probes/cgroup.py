@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from calibration.probes.numa import device_nodes
 
 HOST = "host"
 
@@ -14,7 +16,8 @@ class RamCapacity:
     """Main memory in bytes; None where it could not be read.
 
     ``note`` is what made the total: "host", or the path of the limiting group. ``reclaimable`` is the part of
-    ``available`` that a ZFS cache holds now. ``remarks`` are sentences about what could not be read.
+    ``available`` that a ZFS cache holds now. ``remarks`` are sentences about what could not be read. ``files`` are
+    the host's files that live in memory (/dev/shm and other tmpfs) and shared segments, whoever made them.
     """
 
     total: int | None
@@ -22,6 +25,7 @@ class RamCapacity:
     note: str = HOST
     reclaimable: int = 0
     remarks: tuple[str, ...] = ()
+    files: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +39,24 @@ class _Group:
     cache_prefix: str  # v1 tells its own and its children's cache apart; the limit binds the sum
 
 
-def ram_capacity(proc_root: str = "/proc", cgroup_root: str = "/sys/fs/cgroup") -> RamCapacity:
+def ram_capacity(
+    proc_root: str = "/proc",
+    cgroup_root: str = "/sys/fs/cgroup",
+    sys_root: str = "/sys",
+    devices: Collection[int] = (),
+) -> RamCapacity:
     """Return total = the smallest of host and group limits, and available = the smallest of what each leaves.
 
     File cache and reclaimable slab of a group count as available; a group whose cache cannot be read gives
-    limit - current, which is too little rather than too much. Never raises.
+    limit - current, which is too little rather than too much. ``devices`` are sizes of devices: a node of the
+    machine without processors that has one of them is that device's memory and no RAM. Never raises.
     """
     remarks: list[str] = []
-    host, available, reclaimable = _host(Path(proc_root), remarks)
+    host, available, reclaimable, files = _host(Path(proc_root), remarks)
+    for node in device_nodes(sys_root, devices):
+        host = None if host is None else max(0, host - node.total)
+        available = None if available is None else max(0, available - node.available)
+        remarks.append(f"memory of node {node.number}, {node.total / 2**30:.1f} GiB, is a device's and no RAM")
     total, note = host, HOST
     for group in _groups(Path(proc_root), Path(cgroup_root)):
         limit = _limit(group, remarks)
@@ -54,15 +68,15 @@ def ram_capacity(proc_root: str = "/proc", cgroup_root: str = "/sys/fs/cgroup") 
         available = None if left is None or available is None else min(available, left)
     if available is not None and total is not None:
         available = min(available, total)
-    return RamCapacity(total, available, note, reclaimable, tuple(remarks))
+    return RamCapacity(total, available, note, reclaimable, tuple(remarks), files)
 
 
-def _host(proc: Path, remarks: list[str]) -> tuple[int | None, int | None, int]:
+def _host(proc: Path, remarks: list[str]) -> tuple[int | None, int | None, int, int | None]:
     found: dict[str, int] = {}
     try:
         for line in (proc / "meminfo").read_text().splitlines():
             name, _, rest = line.partition(":")
-            if name in ("MemTotal", "MemAvailable"):
+            if name in ("MemTotal", "MemAvailable", "Shmem"):
                 found[name] = int(rest.split()[0]) * 1024
     except (OSError, ValueError, IndexError) as error:
         remarks.append(f"the memory of this machine could not be read: {error}")
@@ -71,7 +85,8 @@ def _host(proc: Path, remarks: list[str]) -> tuple[int | None, int | None, int]:
     if cache:
         gib = cache / 2**30
         remarks.append(f"{gib:.1f} GiB held by the ZFS cache can be taken back and are counted as available")
-    return found.get("MemTotal"), None if available is None else available + cache, cache
+    free = None if available is None else available + cache
+    return found.get("MemTotal"), free, cache, found.get("Shmem")
 
 
 def _zfs_cache(proc: Path) -> int:

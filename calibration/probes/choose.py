@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from calibration.domain.one_pool import sharing
 from calibration.domain.samples import RAM, PoolSample, PoolState, ProcessSample, Reading
 from calibration.probes.cgroup import RamCapacity, ram_capacity
 from calibration.probes.guard import Guarded
@@ -36,6 +37,7 @@ class Instrument:
         simulated_dir: str | os.PathLike[str] | None = None,
         proc_root: str = "/proc",
         cgroup_root: str = "/sys/fs/cgroup",
+        sys_root: str = "/sys",
         nvml: bool = True,
         expected: Iterable[PoolSample] = (),
         pss_every_s: float = 5.0,
@@ -45,16 +47,26 @@ class Instrument:
         if simulate and simulated_dir is None:
             raise ValueError("simulated devices need a folder: simulated_dir is not set")
         self.node = node
-        self.proc_root, self.cgroup_root = proc_root, cgroup_root
+        self.proc_root, self.cgroup_root, self.sys_root = proc_root, cgroup_root, sys_root
         self._boot_id = boot_id(proc_root)
         self._walk = ProcWalk(proc_root)
         self._pss = PssReader(proc_root, every_s=pss_every_s, budget_ms=pss_budget_ms)
         self._expected = [pool for pool in expected if not pool.simulated]
         self.simulated = SimulatedDevices(simulated_dir, simulate, node) if simulate and simulated_dir else None
         self._nvml: Guarded[NvmlLook] | None = None
+        self._driver: Nvml | None = None
         if nvml and self.simulated is None:
-            self._nvml = Guarded(Nvml(expected=self._expected).look)
+            self._driver = Nvml(expected=self._expected)
+            self._nvml = Guarded(self._driver.look)
         self._count = 0
+        self._sizes: tuple[int, ...] = ()  # of devices, as last read
+        self.one_pool: frozenset[str] = frozenset()  # devices of which an admin says that they share main memory
+
+    def forget(self, uuids: Collection[str]) -> None:
+        """Leave devices that are gone for good out of what is read."""
+        self._expected = [pool for pool in self._expected if pool.pool not in uuids]
+        if self._driver is not None:
+            self._driver.forget(uuids)
 
     def read(self, owned: Collection[int] = (), timeout_s: float = 0.5) -> Reading:
         """Return one look. ``owned`` are pids whose memory is read exactly, their children with them.
@@ -65,15 +77,17 @@ class Instrument:
         began = time.perf_counter()
         processes = self._walk.walk()
         processes.update(self._pss.apply(processes, with_descendants(processes, owned)))
-        capacity = ram_capacity(self.proc_root, self.cgroup_root)
-        ram = _ram_pool(capacity, time.monotonic())
         devices, notes = self._devices(timeout_s)
+        self._sizes = tuple(d.total for d in devices if d.total and not d.simulated) or self._sizes
+        capacity = self._capacity()
+        ram = _ram_pool(capacity, time.monotonic())
+        pools = sharing({pool.pool: pool for pool in (ram, *devices)}, self.one_pool)
         return Reading(
             node=self.node,
             boot_id=self._boot_id,
             at=time.monotonic(),  # the last step, so that no pool seems to have been read after it
             wall=time.time(),
-            pools={pool.pool: pool for pool in (ram, *devices)},
+            pools=pools,
             processes=_with_vram(processes, devices),
             notes=(*capacity.remarks, *notes, *self._pss_note()),
             capacity_note=capacity.note,
@@ -86,7 +100,10 @@ class Instrument:
 
     def ram(self) -> PoolSample:
         """Return main memory alone, now: a few short reads."""
-        return _ram_pool(ram_capacity(self.proc_root, self.cgroup_root), time.monotonic())
+        return _ram_pool(self._capacity(), time.monotonic())
+
+    def _capacity(self) -> RamCapacity:
+        return ram_capacity(self.proc_root, self.cgroup_root, self.sys_root, self._sizes)
 
     def probe_report(self) -> list[ProbeLine]:
         """Return what works on this machine, one line a probe, for a person who misses something."""
@@ -177,7 +194,10 @@ def _ram_pool(capacity: RamCapacity, at: float) -> PoolSample:
     if total is None or free is None:
         word = "; ".join(capacity.remarks) or "the memory of this machine could not be read"
         return PoolSample(RAM, "ram", "RAM", PoolState.UNREADABLE, total=total, message=word)
-    return PoolSample(RAM, "ram", "RAM", PoolState.OK, total=total, free=free, used=total - free, read_at=at)
+    used = total - free
+    return PoolSample(
+        RAM, "ram", "RAM", PoolState.OK, total=total, free=free, used=used, read_at=at, files=capacity.files
+    )
 
 
 def _ram_sentence(ram: PoolSample, note: str) -> str:

@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from calibration.domain.one_pool import SHARES, is_one_pool
 from calibration.domain.samples import PoolSample, PoolState
-from calibration.probes.nvml_device import memory, processes, pynvml, utilisation
+from calibration.probes.nvml_device import instances, memory, processes, pynvml, utilisation
 
 BACK_OFF_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 """Pauses between attempts at a driver that does not answer; the last one repeats."""
+
+
+_OF_THE_LIBRARY = (pynvml.NVML_ERROR_UNINITIALIZED, pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,8 @@ class Nvml:
     """Reads all devices in one look. Never raises; belongs to one thread at a time.
 
     The driver's state belongs to a process: after a fork it is opened anew. ``expected`` are devices known
-    from earlier (a restart, say): they stay in every look, whatever the driver says.
+    from earlier (a restart, say): they stay in every look, whatever the driver says. With MIG on a device's
+    instances are looked at instead of it, and it stays as their heading.
     """
 
     def __init__(
@@ -52,10 +57,17 @@ class Nvml:
         self._again_at = float("-inf")
         self._lost_again_at: float | None = None
         self._last = ("absent", "")
+        self._forgotten: set[str] = set()
+
+    def forget(self, uuids: Iterable[str]) -> None:
+        """Leave these out from the next look on, unless the driver lists them again; from any thread."""
+        self._forgotten |= set(uuids)
 
     def look(self) -> NvmlLook:
         """Return all devices as they answer now; a driver that is away is asked again after a pause."""
         now = self._clock()
+        while self._forgotten:
+            self._known.pop(self._forgotten.pop(), None)
         if self._lost_again_at is not None and now >= self._lost_again_at:
             self._close()  # a card that fell off the bus may need a fresh session to be seen again
             self._lost_again_at = None
@@ -119,17 +131,21 @@ class Nvml:
         """Raises NVMLError only where the driver as a whole does not answer."""
         answered: dict[str, PoolSample] = {}
         words: dict[int, Any] = {}
+        told: set[str] = set()  # devices that said which instances they have
         for index in range(pynvml.nvmlDeviceGetCount()):
             uuid = None
             try:
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
                 uuid = pynvml.nvmlDeviceGetUUID(handle)
-                answered[uuid] = self._known[uuid] = self._device(handle, uuid, index)
+                parts = instances(handle)
+                told.add(uuid)
+                if parts is None:
+                    answered[uuid] = self._known[uuid] = self._device(handle, uuid, index)
+                else:
+                    answered[uuid] = self._heading(handle, uuid, index, len(parts))
+                    answered |= self._instances(parts, uuid, index)
             except pynvml.NVMLError as error:
-                if error.value in (
-                    pynvml.NVML_ERROR_UNINITIALIZED,
-                    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
-                ):
+                if error.value in _OF_THE_LIBRARY:
                     raise  # no word about this device but about the whole library
                 words[index] = error
                 if uuid is not None:
@@ -141,7 +157,9 @@ class Nvml:
             if all(pool.index != index for pool in self._known.values())
         ]
         for uuid, pool in list(self._known.items()):
-            if uuid not in answered:
+            if uuid not in answered and pool.parent in told:
+                answered[uuid] = self._without(pool, PoolState.GONE, "this MIG instance was removed")
+            elif uuid not in answered:
                 at_its_place = words.get(pool.index) if pool.index is not None else None
                 word = str(at_its_place or "the driver no longer lists it")
                 answered[uuid] = self._without(pool, PoolState.LOST, word)
@@ -150,30 +168,72 @@ class Nvml:
         self._last = ("ok", "")
         return NvmlLook("ok", "", list(answered.values()), tuple(notes))
 
+    def _heading(self, handle: Any, uuid: str, index: int, count: int) -> PoolSample:
+        """Return a device whose instances are the devices. Its own figures, where it tells them, are their sum."""
+        word = f"MIG on, {count} instance{'s' if count > 1 else ''}" if count else "MIG on, no instances"
+        found = replace(
+            _blank(uuid, index),
+            state=PoolState.HEADING,
+            model=pynvml.nvmlDeviceGetName(handle),
+            read_at=self._clock(),
+            message=word,
+        )
+        try:
+            total, free, reserved = memory(handle, uuid, self._old_memory)
+            found = replace(found, total=total, free=free, used=_used(total, free, reserved), reserved=reserved)
+        except pynvml.NVMLError as error:
+            if error.value in _OF_THE_LIBRARY:
+                raise  # that it may not be asked is common: the sum over all instances needs privilege
+        self._known[uuid] = found
+        return found
+
+    def _instances(self, parts: Iterable[tuple[int, Any]], parent: str, index: int) -> dict[str, PoolSample]:
+        found: dict[str, PoolSample] = {}
+        for place, handle in parts:
+            uuid = None
+            try:
+                uuid = pynvml.nvmlDeviceGetUUID(handle)
+                looked = replace(self._device(handle, uuid, index), name=f"gpu{index}.{place}", parent=parent)
+                found[uuid] = self._known[uuid] = looked
+            except pynvml.NVMLError as error:
+                if error.value in _OF_THE_LIBRARY:
+                    raise
+                if uuid is not None:
+                    blank = replace(_blank(uuid, index), name=f"gpu{index}.{place}", parent=parent)
+                    found[uuid] = self._without(self._known.get(uuid) or blank, *_verdict(error))
+        return found
+
     def _device(self, handle: Any, uuid: str, index: int) -> PoolSample:
         at = self._clock()  # before the call: a call that hung brings figures from before it hung
-        total, free, reserved = memory(handle, uuid, self._old_memory)
+        found = replace(_blank(uuid, index), read_at=at, model=pynvml.nvmlDeviceGetName(handle))
+        if is_one_pool(found.model):
+            found = replace(found, state=PoolState.UNMEASURED, shares=True, message=SHARES)
+        else:
+            found = self._measured(found, handle)
         lists, word = processes(handle)
         busy, per_process = utilisation(handle, uuid, self._seen_us)
-        return PoolSample(
-            pool=uuid,
-            kind="vram",
-            name=f"gpu{index}",
-            state=PoolState.OK,
-            total=total,
-            free=free,
-            # Derived: drivers differ in whether the figure called used includes what they reserve.
-            used=max(0, total - free - (reserved or 0)),
-            reserved=reserved,
-            read_at=at,
-            message=word,
-            index=index,
-            model=pynvml.nvmlDeviceGetName(handle),
-            backend="CUDA",
-            busy=busy,
-            processes=lists,
-            process_busy=per_process,
-        )
+        return replace(found, message=word or found.message, busy=busy, processes=lists, process_busy=per_process)
+
+    def _measured(self, found: PoolSample, handle: Any) -> PoolSample:
+        """Return the device with its memory, or with the word that it does not tell how much it has."""
+        try:
+            total, free, reserved = memory(handle, found.pool, self._old_memory)
+        except pynvml.NVMLError as error:
+            known = self._known.get(found.pool)
+            if error.value != pynvml.NVML_ERROR_NOT_SUPPORTED or (known and known.total):
+                raise  # one that told its memory before is in trouble, not of another kind
+            return replace(found, state=PoolState.UNMEASURED, message=f"cannot be measured: {error}")
+        if total <= 0:
+            return replace(
+                found, state=PoolState.UNMEASURED, message="cannot be measured: the driver tells a size of 0"
+            )
+        used = _used(total, free, reserved)
+        return replace(found, state=PoolState.OK, total=total, free=free, used=used, reserved=reserved)
+
+
+def _used(total: int, free: int, reserved: int | None) -> int:
+    """Return what is in use. Derived: drivers differ in whether the figure of that name includes what they reserve."""
+    return max(0, total - free - (reserved or 0))
 
 
 def _blank(uuid: str, index: int) -> PoolSample:

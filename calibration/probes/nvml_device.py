@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 with warnings.catch_warnings():
@@ -11,10 +13,13 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="The pynvml package is deprecated", category=FutureWarning)
     import pynvml  # type: ignore[import-untyped]
 
-__all__ = ["memory", "merged", "processes", "pynvml", "utilisation"]
+__all__ = ["instances", "memory", "merged", "processes", "pynvml", "utilisation"]
 
 Entry = tuple[int, int | None, object]
 """(pid, bytes or None, the instance of the device it runs on)."""
+NO_INSTANCE = (0xFFFFFFFF, 0xFFFFFFFF)
+"""What stands for the instance where a device has none, or the driver does not say."""
+_NOT_TOLD = 0xFFFFFFFFFFFFFFFF
 
 _LISTS = (
     "nvmlDeviceGetComputeRunningProcesses",
@@ -60,19 +65,43 @@ def memory(handle: Any, uuid: str, old: set[str]) -> tuple[int, int, int | None]
 def merged(lists: Iterable[Iterable[Entry]]) -> tuple[tuple[int, int | None], ...]:
     """Return each pid once, sorted: of several lists the larger figure, and a known one beats None.
 
-    Within one list a pid that comes twice is added up only where the entries name different instances.
+    A pid is added up only over different instances; an entry that names none is about the whole of them.
     """
-    best: dict[int, int | None] = {}
+    found: dict[int, dict[object, int | None]] = {}
     for entries in lists:
-        per_instance: dict[int, dict[object, int | None]] = {}
         for pid, size, instance in entries:
-            sizes = per_instance.setdefault(pid, {})
+            sizes = found.setdefault(pid, {})
             sizes[instance] = _larger(sizes.get(instance), size)
-        for pid, sizes in per_instance.items():
-            known = [size for size in sizes.values() if size is not None]
-            whole = sum(known) if len(known) == len(sizes) else None
-            best[pid] = _larger(best.get(pid), whole)
+    best: dict[int, int | None] = {}
+    for pid, sizes in found.items():
+        parts = [size for instance, size in sizes.items() if instance != NO_INSTANCE]
+        known = [size for size in parts if size is not None]
+        best[pid] = _larger(sizes.get(NO_INSTANCE), sum(known) if parts and len(known) == len(parts) else None)
     return tuple(sorted(best.items()))
+
+
+def instances(handle: Any) -> list[tuple[int, Any]] | None:
+    """Return (place, handle) of each MIG instance of a device, None where MIG is off or unknown to it.
+
+    Raises NVMLError where the error concerns the device or the whole driver.
+    """
+    try:
+        on, _pending = pynvml.nvmlDeviceGetMigMode(handle)
+        places = pynvml.nvmlDeviceGetMaxMigDeviceCount(handle) if on else 0
+    except pynvml.NVMLError as error:
+        if error.value in _FATAL:
+            raise
+        return None
+    if not on:
+        return None
+    found = []
+    for place in range(places):
+        try:
+            found.append((place, pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)))
+        except pynvml.NVMLError as error:
+            if error.value in _FATAL:
+                raise  # otherwise nothing is made at this place
+    return found
 
 
 def _larger(one: int | None, other: int | None) -> int | None:
@@ -102,16 +131,44 @@ def processes(handle: Any) -> tuple[tuple[tuple[int, int | None], ...], str]:
 
 
 def _list(name: str, handle: Any) -> list[Any]:
-    """Ask for one list in its third form, else in its second, as older drivers know it.
+    """Ask for one list in its third form, else in its second, else in its first, as older drivers know it."""
+    for form in ("_v3", "_v2"):
+        try:
+            return list(getattr(pynvml, f"{name}{form}")(handle))
+        except pynvml.NVMLError as error:
+            if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+                raise
+    return _first_form(name, handle)
 
-    Never without a number: pynvml turns that into an error of another kind on an older driver.
-    """
-    try:
-        return list(getattr(pynvml, f"{name}_v3")(handle))
-    except pynvml.NVMLError as error:
-        if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
-            raise
-    return list(getattr(pynvml, f"{name}_v2")(handle))
+
+class _First(ctypes.Structure):
+    """A process as the first form of the call tells it: without instances."""
+
+    _fields_ = (("pid", ctypes.c_uint), ("size", ctypes.c_ulonglong))
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    pid: int
+    usedGpuMemory: int | None
+    gpuInstanceId: int = NO_INSTANCE[0]
+    computeInstanceId: int = NO_INSTANCE[1]
+
+
+def _first_form(name: str, handle: Any) -> list[Any]:
+    """Ask without a number, past pynvml, whose function of that name is the third form by now. Raises NVMLError."""
+    call = pynvml._nvmlGetFunctionPointer(name)
+    count = ctypes.c_uint(0)
+    answer = call(handle, ctypes.byref(count), None)
+    if answer == pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+        count.value = 2 * count.value + 5  # some may have come meanwhile
+        room = (_First * count.value)()
+        answer = call(handle, ctypes.byref(count), room)
+    else:
+        room = (_First * 0)()
+    if answer != pynvml.NVML_SUCCESS:
+        raise pynvml.NVMLError(answer)
+    return [_Process(p.pid, None if p.size == _NOT_TOLD else p.size) for p in room[: count.value]]
 
 
 def utilisation(handle: Any, uuid: str, seen_us: dict[str, int]) -> tuple[float | None, tuple[tuple[int, float], ...]]:

@@ -26,7 +26,7 @@ def look(at=None):
     got = nvml.look()
     pools = {p.pool: {"state": p.state, "free": p.free and p.free // MIB, "used": p.used and p.used // MIB,
                       "reserved": p.reserved and p.reserved // MIB, "at": p.read_at, "message": p.message,
-                      "index": p.index, "since": p.since, "name": p.name, "busy": p.busy,
+                      "index": p.index, "since": p.since, "name": p.name, "busy": p.busy, "parent": p.parent, "shares": p.shares,
                       "processes": [[pid, size and size // MIB] for pid, size in p.processes],
                       "process_busy": p.process_busy} for p in got.pools}
     return {"library": got.library, "message": got.message, "pools": pools, "notes": got.notes}
@@ -222,7 +222,7 @@ def test_a_device_that_refuses_its_memory_cannot_be_measured_and_says_so(tmp_pat
     )[0]
     assert seen["pools"]["GPU-0"]["state"] == "ok"
     refused = seen["pools"]["GPU-1"]
-    assert (refused["state"], refused["free"]) == ("unreadable", None)
+    assert (refused["state"], refused["free"]) == ("unmeasured", None)
     assert refused["message"] == "cannot be measured: Not Supported"
 
 

@@ -59,6 +59,8 @@ class Device:
     busy: int | None = 0  # percent
     fail: int = 0  # every call about this device answers this error
     fail_memory: int = 0
+    mig: bool = False  # on: ``parts`` are its instances, each at its place, None where there is none
+    parts: list[Device | None] = field(default_factory=list)
 
 
 class State:
@@ -95,10 +97,18 @@ class State:
         lines += [f"group {path} {size}" for path, size in (groups or {}).items()]
         if block is not None:
             lines.append(f"block {block[0]} {block[1]}")
-        for device in devices:
+        whole = [(device, f"device {device.uuid}") for device in devices]
+        parts = [
+            (part, f"part {part.uuid} {device.uuid} {place}")
+            for device in devices
+            for place, part in enumerate(device.parts)
+            if part is not None
+        ]
+        lines += [f"mig {device.uuid}" for device in devices if device.mig]
+        for device, head in [*whole, *parts]:
             busy = -1 if device.busy is None else device.busy
             lines.append(
-                f"device {device.uuid} {device.total} {device.used} {device.reserved} "
+                f"{head} {device.total} {device.used} {device.reserved} "
                 f"{device.fail} {device.fail_memory} {busy} {device.name}"
             )
             for kind in ("compute", "graphics", "mps"):

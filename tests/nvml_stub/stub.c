@@ -6,6 +6,8 @@
  *   missing SYMBOL                     that call answers "function not found"
  *   block NTH SECONDS                  the NTH memory call of this process (0: every one) hangs, until the line goes
  *   device UUID TOTAL USED RESERVED FAIL FAIL_MEMORY BUSY NAME...    BUSY -1: not supported
+ *   part UUID PARENT PLACE TOTAL USED ...                            an instance of a device, the rest as above
+ *   mig UUID                           MIG is on there
  *   compute|graphics|mps UUID PID BYTES GPU_INSTANCE COMPUTE_INSTANCE    BYTES -1: not told
  *   sm UUID PID PERCENT
  *   limits CODE                        what may be done with limits per group: 0 all, else that answer to setting one
@@ -27,12 +29,16 @@ enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, T
 typedef unsigned long long u64;
 typedef struct { unsigned pid; u64 used; unsigned gi, ci; } process_t;
 typedef struct { unsigned pid; u64 stamp; unsigned sm, mem, enc, dec; } sample_t;
-typedef struct { char uuid[80], name[96]; long long total, used, reserved; int fail, fail_memory, busy; } device_t;
+typedef struct {
+    char uuid[80], name[96], parent[80];
+    long long total, used, reserved;
+    int fail, fail_memory, busy, place;
+} device_t;
 typedef struct { int kind; char uuid[80]; long long pid, bytes; unsigned gi, ci; } entry_t;
 typedef struct {
-    int init, every, devices, entries, missing, block_nth, limits;
+    int init, every, devices, entries, missing, block_nth, limits, migs;
     double block_s;
-    char names[16][64];
+    char names[16][64], mig[MANY][80];
     device_t device[MANY];
     entry_t entry[512];
 } state_t;
@@ -62,6 +68,11 @@ static state_t *state(void) {
             device_t *d = &s.device[s.devices++];
             sscanf(rest, "%79s %lld %lld %lld %d %d %d %95[^\n]", d->uuid, &d->total, &d->used, &d->reserved,
                    &d->fail, &d->fail_memory, &d->busy, d->name);
+        } else if (!strcmp(word, "mig") && s.migs < MANY) sscanf(rest, "%79s", s.mig[s.migs++]);
+        else if (!strcmp(word, "part") && s.devices < MANY) { /* behind the devices, which are counted */
+            device_t *d = &s.device[s.devices++];
+            sscanf(rest, "%79s %79s %d %lld %lld %lld %d %d %d %95[^\n]", d->uuid, d->parent, &d->place, &d->total,
+                   &d->used, &d->reserved, &d->fail, &d->fail_memory, &d->busy, d->name);
         } else if (s.entries < 512) {
             entry_t *e = &s.entry[s.entries++];
             e->kind = word[0];
@@ -126,7 +137,8 @@ API const char *nvmlErrorString(int code) {
 API int nvmlDeviceGetCount_v2(unsigned *count) {
     state_t *s = state();
     int code = refuse(s, "nvmlDeviceGetCount_v2");
-    *count = s->devices;
+    *count = 0;
+    for (int i = 0; i < s->devices; i++) *count += !s->device[i].parent[0];
     return code;
 }
 
@@ -214,6 +226,51 @@ static int listed(void *handle, const char *call, int kind, unsigned *count, pro
 LISTS(nvmlDeviceGetComputeRunningProcesses, 'c')
 LISTS(nvmlDeviceGetGraphicsRunningProcesses, 'g')
 LISTS(nvmlDeviceGetMPSComputeRunningProcesses, 'm')
+
+/* The oldest form tells no instance. */
+typedef struct { unsigned pid; u64 used; } first_t;
+static int listed_first(void *handle, const char *call, int kind, unsigned *count, first_t *out) {
+    process_t found[128];
+    unsigned room = *count, n = 128;
+    int code = listed(handle, call, kind, &n, found);
+    if (code) return code;
+    for (unsigned i = 0; out && i < n && i < room; i++) out[i] = (first_t){found[i].pid, found[i].used};
+    *count = n;
+    return n > room ? TOO_SMALL : OK;
+}
+#define FIRST(call, kind) \
+    API int call(void *h, unsigned *n, first_t *out) { return listed_first(h, #call, kind, n, out); }
+FIRST(nvmlDeviceGetComputeRunningProcesses, 'c')
+FIRST(nvmlDeviceGetGraphicsRunningProcesses, 'g')
+FIRST(nvmlDeviceGetMPSComputeRunningProcesses, 'm')
+
+API int nvmlDeviceGetMigMode(void *handle, unsigned *now, unsigned *pending) {
+    device_t *d;
+    state_t *s = state();
+    int code = reach(s, handle, "nvmlDeviceGetMigMode", &d);
+    if (code) return code;
+    *now = 0;
+    for (int i = 0; i < s->migs; i++) *now |= !strcmp(s->mig[i], d->uuid);
+    *pending = *now;
+    return OK;
+}
+
+API int nvmlDeviceGetMaxMigDeviceCount(void *handle, unsigned *count) {
+    device_t *d;
+    *count = 7;
+    return reach(state(), handle, "nvmlDeviceGetMaxMigDeviceCount", &d);
+}
+
+API int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned place, void **part) {
+    device_t *d;
+    state_t *s = state();
+    int code = reach(s, handle, "nvmlDeviceGetMigDeviceHandleByIndex", &d);
+    if (code) return code;
+    for (int i = 0; i < s->devices; i++)
+        if (!strcmp(s->device[i].parent, d->uuid) && s->device[i].place == (int)place)
+            return handle_of(s->device[i].uuid, part);
+    return NOT_FOUND;
+}
 
 API int nvmlDeviceGetUtilizationRates(void *handle, unsigned *out) {
     device_t *d;
