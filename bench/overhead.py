@@ -3,7 +3,8 @@
     python -m bench.overhead [--starts 40] [--runners 10] [--seconds 30] [--json]
 
 Start: from the call to the command's first byte, a bare shell in turn with a runner from the nursery (as jobs are
-started) and one by itself (as they are where the nursery cannot). Memory: of runners whose jobs run, RSS as `ps` shows
+started), the same with a control group of the kind that this machine has, and a runner by itself (as they are where
+the nursery cannot). Memory: of runners whose jobs run, RSS as `ps` shows
 it, PSS, and what no other process shares; beside a Python of the same version that only waits. CPU: what the kernel
 says a runner used (schedstat) over a span, for jobs that sleep, write a line each 10 ms, start a process each 50 ms.
 The watchdog: CPU of one glance at sleeping processes; small ones, whose exact sizes cost the least.
@@ -28,8 +29,10 @@ from bench.latency import quantile
 from calibration.probes.choose import Instrument
 from calibration.probes.procfs import ProcWalk
 from calibration.probes.pss import PssReader
+from placement.runner.containment import Plan
 from placement.runner.identity import Identity, alive, identify, read_boot_id
 from placement.runner.jsonfile import write_record
+from placement.runner.ladder import choose
 from placement.runner.launch import LaunchResult, launch
 from placement.runner.record import read_started
 from placement.runner.status import Phase, look
@@ -38,6 +41,7 @@ from placement.runner.warm import Nursery
 from tests.wait import until
 
 GOAL_RSS_MIB = 12.0
+LIMIT = 1 << 30  # bytes of main memory of a job in a control group here
 FIRST = "printf '%s\\n' $EPOCHREALTIME > first; mv first first.done"
 LOADS = {
     "sleeps": "sleep 600",
@@ -54,14 +58,20 @@ class Jobs:
         self._folder, self._count = folder, 0
         self._dirs: list[Path] = []
 
-    def made(self, command: str) -> Path:
-        """Return a run directory for this command; it runs in a directory of its own beside it."""
+    def made(self, command: str, plan: Plan | None = None) -> Path:
+        """Return a run directory for this command; it runs in a directory of its own beside it.
+
+        With a plan in a control group with a limit, as the service's jobs do.
+        """
         self._count += 1
         run_dir, home = self._folder / str(self._count), self._folder / f"home{self._count}"
         (run_dir / "control").mkdir(parents=True)
         home.mkdir()
         spec = {"version": 1, "job_id": self._count, "attempt": 1, "node": "bench", "command": command, "account": None}
         more = {"cwd": str(home), "env": {"PATH": os.environ["PATH"]}, "grace_s": 1.0, "log_limit_bytes": 64 << 20}
+        if plan is not None:
+            limited = plan._replace(name=f"tidegate-bench-{os.getpid()}-{self._count}", limit=LIMIT)
+            more["containment"] = limited._asdict()
         write_record(str(run_dir / "control" / "spec.json"), {**spec, **more})
         self._dirs.append(run_dir)
         return run_dir
@@ -105,9 +115,9 @@ def bare(folder: Path) -> float:
         return (float((Path(home) / "first.done").read_text()) - began) * 1000
 
 
-def started(made: Jobs, start: Launch) -> float:
+def started(made: Jobs, start: Launch, plan: Plan | None = None) -> float:
     """Return the ms from a launch to the first byte of the command."""
-    run_dir = made.made(FIRST)
+    run_dir = made.made(FIRST, plan)
     first = run_dir.parent / f"home{run_dir.name}" / "first.done"
     began = time.time()
     result = start(run_dir)
@@ -118,13 +128,19 @@ def started(made: Jobs, start: Launch) -> float:
 
 
 def starts(count: int) -> dict[str, list[float]]:
-    """Return ms of each start, the three kinds in turn so that what loads the machine loads all alike."""
-    nursery = Nursery()
-    found: dict[str, list[float]] = {"bare command": [], "runner from the nursery": [], "runner by itself": []}
+    """Return ms of each start, all kinds in turn so that what loads the machine loads all alike."""
+    nursery, plan = Nursery(), choose().plan
+    found: dict[str, list[float]] = {
+        "bare command": [],
+        "runner from the nursery": [],
+        f"… in a group ({plan.kind})": [],
+        "runner by itself": [],
+    }
     try:
         with jobs() as made, tempfile.TemporaryDirectory(prefix="bare-") as folder:
             for number in range(-3, count):
-                row = (bare(Path(folder)), started(made, nursery.launch), started(made, launch))
+                warm = (started(made, nursery.launch), started(made, nursery.launch, plan))
+                row = (bare(Path(folder)), *warm, started(made, launch))
                 if number >= 0:
                     for kind, ms in zip(found, row, strict=True):
                         found[kind].append(ms)

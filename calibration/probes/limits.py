@@ -23,11 +23,12 @@ from calibration.probes.nvml_device import pynvml
 ROOT = Path(__file__).resolve().parents[2]
 WITHIN_S = 5.0
 NONE = 0xFFFFFFFFFFFFFFFF  # no limit, in the driver's words
-_ABSENT = (
+_POINTLESS = (
     pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
     pynvml.NVML_ERROR_NOT_SUPPORTED,
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
+    pynvml.NVML_ERROR_NO_PERMISSION,
 )
 
 
@@ -41,7 +42,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``error`` is "" where it was done. ``able`` is False where this machine knows no such limits at all."""
+    """``error`` is "" where it was done. ``able`` is False where asking again is pointless: it is a process each time.
+
+    This machine knows no such limits at all then, or this account may not set any.
+    """
 
     error: str
     able: bool
@@ -116,7 +120,7 @@ def _done(words: Sequence[str]) -> dict[str, Any]:
         calls[what]()
         limit = _read(handle, group)
     except pynvml.NVMLError as error:
-        return {"error": f"the NVIDIA driver: {error}", "able": error.value not in _ABSENT}
+        return {"error": f"the NVIDIA driver: {error}", "able": error.value not in _POINTLESS}
     if what == "set" and limit.hard != int(size[0]):
         return {"error": f"the driver keeps {limit.hard} instead of {size[0]}", "able": True}
     return {"error": "", "able": True, "hard": limit.hard, "used": limit.used}

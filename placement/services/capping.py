@@ -25,7 +25,7 @@ TOLD = "vram-told.json"  # in control/: what the job was told at its start
 LIMIT = "vram-limit.json"  # in control/: {"device", "cgroup", "limit" (bytes or null), "used" (the most seen), "why"}
 CGROUPS = "/sys/fs/cgroup"
 _STEP = 64 << 20  # bytes by which the most seen has to rise to be written down again
-_unable: dict[str, str] = {}  # device to why its driver keeps no limits, until this process ends
+_unable: dict[str, str] = {}  # device to why its driver keeps no limits: asked once by each process that starts jobs
 _limited: set[str] = set()  # devices on which the last limit was set
 
 
@@ -50,6 +50,8 @@ def limit(job: Job, cgroup: str) -> str:
         return "it has no device, no cap or no control group"
     if job.device in _unable or not job.device.startswith("GPU-"):
         return _unable.get(job.device, "only whole NVIDIA devices can be limited per group")
+    if cgroup.startswith(f"{CGROUPS}/unified/"):
+        return "the driver limits groups of cgroup v2 alone, and main memory is governed by v1 here"
     answer = limits.set_limit(job.device, cgroup, cap)
     if not answer.able:
         _unable[job.device] = answer.error

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from calibration import contexts
 from calibration.models import ContextSeen
+from calibration.probes import limits
 from placement.models import Device, Job
 from placement.services import capping, device_environment, evidence, lifecycle, nodes, receipts, starting
 from tests.builders import GIB, MIB
@@ -160,6 +161,7 @@ def test_the_driver_keeps_a_group_within_the_cap_where_it_can(
     job.charges = {"GPU-a": {**job.charges[job.device], "cap": 12 * GIB}}
     job.device = "GPU-a"
     assert capping.limit(job, "") != ""
+    assert "cgroup v2 alone" in capping.limit(job, "/sys/fs/cgroup/unified/tidegate.slice/x")
     assert capping.limit(job, str(tmp_path)) == ""
     assert capping.stand(job)["sentence"] == "capped by the driver at 12.0 GiB"
     job.used = {"GPU-a": 11 * GIB}
@@ -177,6 +179,25 @@ def test_the_driver_keeps_a_group_within_the_cap_where_it_can(
     assert (found["kind"], "Not Supported" in found["evidence"]["driver"]) == ("watched", True)
     state.path.unlink()
     assert "Not Supported" in capping.limit(job, str(tmp_path)), "asked once: it does not learn to while this runs"
+
+
+def test_a_start_asks_no_driver_that_can_keep_no_limit(node: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def refused(device: str, group: str, size: int) -> limits.Answer:
+        asked.append(device)
+        return limits.Answer("the NVIDIA driver: Insufficient Permissions", False)
+
+    monkeypatch.setattr(limits, "set_limit", refused)
+    monkeypatch.setattr(capping, "_unable", {})
+    job = node.run("sleep 60", **ON)
+    assert capping.limit(job, "/sys/fs/cgroup/job") == "only whole NVIDIA devices can be limited per group"
+    assert asked == []
+    job.charges = {"GPU-a": {**job.charges[job.device], "cap": 12 * GIB}}
+    job.device = "GPU-a"
+    said = [capping.limit(job, "/sys/fs/cgroup/job") for _ in range(3)]
+    assert asked == ["GPU-a"], "each question is a process of its own"
+    assert len(set(said)) == 1
 
 
 def test_mps_is_used_where_an_admin_turned_it_on_and_a_server_lives(

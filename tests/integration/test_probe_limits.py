@@ -32,7 +32,7 @@ def test_a_limit_is_set_read_back_and_taken_away_with_no_soft_one(state: State, 
 @pytest.mark.parametrize(
     "machine, able, word",
     [
-        pytest.param({"limits": NO_PERMISSION}, True, "Insufficient Permissions", id="not root"),
+        pytest.param({"limits": NO_PERMISSION}, False, "Insufficient Permissions", id="not root"),
         pytest.param({"limits": NOT_SUPPORTED}, False, "Not Supported", id="a card that cannot"),
         pytest.param({"missing": ["nvmlDeviceSetMemoryLimits_v1"]}, False, "Function Not Found", id="a driver before"),
         pytest.param({"init": DRIVER_NOT_LOADED}, False, "Driver Not Loaded", id="no driver"),
