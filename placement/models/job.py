@@ -54,6 +54,8 @@ class Job(Holdable):
     tied = models.BooleanField(default=False)  # it waits for other jobs, or did: rows of Dependency say for which
     array = models.ForeignKey(JobArray, models.PROTECT, null=True, blank=True, related_name="jobs", db_index=False)
     array_index = models.PositiveIntegerField(null=True, blank=True)
+    image = models.CharField(max_length=300, null=True, blank=True)  # its command runs in a container of this image
+    engine = models.CharField(max_length=8, null=True, blank=True)  # docker or podman, empty: the node's first
 
     key_workload = models.CharField(max_length=200)
     key_fingerprint = models.CharField(max_length=80, blank=True)

@@ -26,6 +26,7 @@ class Node(Holdable):
     watch_policy = models.CharField(max_length=8, blank=True, default="", db_default="")  # "": the knob's
     capacity_note = models.CharField(max_length=200, blank=True)
     containment = models.JSONField(default=dict, blank=True, db_default={})  # services.containing.told
+    containers = models.JSONField(default=dict, blank=True, db_default={})  # services.engines.told
     tick_ms = models.FloatField(null=True)
     notes = models.JSONField(default=list)
 

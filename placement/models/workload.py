@@ -27,6 +27,8 @@ class Workload(models.Model):
     hint_vram = models.BigIntegerField(null=True, blank=True)
     retry_policy = models.JSONField(default=dict, blank=True)  # as in Job
     shape_varies = models.BooleanField(default=False)
+    image = models.CharField(max_length=300, blank=True, default="", db_default="")  # as in Job
+    engine = models.CharField(max_length=8, blank=True, default="", db_default="")
     watch_policy = models.CharField(max_length=8, blank=True, default="", db_default="")  # "": its node's
     demo = models.BooleanField(default=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
