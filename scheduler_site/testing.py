@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scheduler_site import next_django
@@ -26,6 +26,8 @@ PROGRAMS = {
     "chromium": "chromium",
     "cc": "build-essential",
 }
+# And for slow tests: a small machine with real systemd and cgroup v2, which is built and booted (tests/uml).
+MACHINE = {"linux.uml": "user-mode-linux", "debootstrap": "debootstrap", "mke2fs": "e2fsprogs"}
 # Where `check --deploy` looks: a service behind a TLS proxy.
 PRODUCTION = {
     "TIDEGATE_HTTPS": "1",
@@ -51,7 +53,7 @@ def _test(arguments: list[str]) -> int:
     everything = "--all" in arguments
     arguments = [argument for argument in arguments if argument != "--all"]
     marks = [] if everything else ["-m", "not slow"]
-    missing = _programs()
+    missing = _programs(PROGRAMS | MACHINE if everything else PROGRAMS)
     failed = []
     if arguments:
         # Somebody works on something: run just that.
@@ -153,18 +155,19 @@ def _has(program: str) -> bool:
     return shutil.which(program) is not None
 
 
-def _programs() -> list[str]:
+def _programs(wanted: Mapping[str, str]) -> list[str]:
     """Install missing programs as root on Debian; return a sentence for each thing that cannot be tested."""
-    lacking = [program for program in PROGRAMS if not _has(program)]
+    lacking = [program for program in wanted if not _has(program)]
     root = os.geteuid() == 0
     if lacking and root and shutil.which("apt-get"):
-        packages = sorted({PROGRAMS[program] for program in lacking})
+        packages = sorted({wanted[program] for program in lacking})
         print(f"Installing {', '.join(packages)}", flush=True)
         _apt(packages)
-        lacking = [program for program in PROGRAMS if not _has(program)]
-    sentences = [f"{program} is not installed (Debian: {PROGRAMS[program]})" for program in lacking]
+        lacking = [program for program in wanted if not _has(program)]
+    sentences = [f"{program} is not installed (Debian: {wanted[program]})" for program in lacking]
     if not root:
-        sentences.append("not root: jobs under other people's accounts, and nothing else, need it")
+        machine = ", a machine with systemd in user-mode Linux" if "linux.uml" in wanted else ""
+        sentences.append(f"not root: jobs under other people's accounts{machine}, and nothing else, need it")
     return sentences
 
 

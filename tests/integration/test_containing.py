@@ -12,6 +12,7 @@ import pytest
 from django.test import Client
 
 from calibration.domain.attribution import attribute
+from calibration.models import Sediment
 from placement import loop
 from placement.domain.containment import of_job, of_node, why_not
 from placement.models import Job, Node, Role
@@ -107,6 +108,7 @@ def test_who_passes_it_is_ended_by_the_kernel_and_the_record_says_so(node: Here,
     assert job.outcome == "cap_exceeded"
     assert "RAM limit" in job.sentence
     assert job.evidence["memory"] == "ram"
+    assert Sediment.objects.get(owner=f"job:{job.pk}").next_charge["ram"] > limit
 
 
 def test_under_a_policy_that_only_warns_nothing_limits_and_the_group_still_counts(node: Here, settings: Any) -> None:

@@ -40,11 +40,25 @@ def run(name: str, plan: Plan, command: str, limit: int | None) -> Path:
     return folder
 
 
-def until(what: Any, seconds: float = 60.0) -> Any:
+def kept(name: str, plan: Plan, command: str, limit: int) -> Path:
+    """Start a run until one is kept in its memory: an emulated systemd, just booted, may be too slow for the runner."""
+    whys = []
+    for number in range(4):
+        folder = run(f"{name}{number or ''}", plan, command, limit)
+        held = read_held(folder)
+        if held is not None and held.limit is not None:
+            return folder
+        whys.append(held.why if held else "no record")
+        request_stop(folder, "cancel", 0.0)
+        until(lambda folder=folder: read_exit(folder), "the end of a run that nothing keeps")
+    raise RuntimeError(f"nothing keeps {name} in its memory: {whys}")
+
+
+def until(what: Any, of: str, seconds: float = 60.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := what()):
         if time.monotonic() > deadline:
-            raise RuntimeError("it took too long")
+            raise RuntimeError(f"waited {seconds:g} s for {of}")
         time.sleep(0.05)
     return found
 
@@ -55,12 +69,12 @@ def hog(mib: int) -> str:
 
 def story(plan: Plan, mark: str) -> dict[str, Any]:
     """One neighbour under its limit, one run over it, one cancelled: what became of each."""
-    neighbour = run(f"{mark}-neighbour", plan, f"{hog(60)} & wait", 120 * MIB)
-    until(lambda: b"got it" in (neighbour / "stdout.log").read_bytes())
+    neighbour = kept(f"{mark}-neighbour", plan, f"{hog(60)} & wait", 120 * MIB)
+    until(lambda: b"got it" in (neighbour / "stdout.log").read_bytes(), "the neighbour's memory")
     began = time.monotonic()
-    over = run(f"{mark}-over", plan, f"{hog(200)}; echo went on; sleep 300", 100 * MIB)
+    over = kept(f"{mark}-over", plan, f"{hog(200)}; echo went on; sleep 300", 100 * MIB)
     started = time.monotonic() - began
-    ended = until(lambda: read_exit(over))
+    ended = until(lambda: read_exit(over), "the end of the run over its limit")
     beside = read_held(neighbour)
     told: dict[str, Any] = {
         "held": beside._asdict() if beside else None,
@@ -74,9 +88,9 @@ def story(plan: Plan, mark: str) -> dict[str, Any]:
         cgroup.set_limit(beside.group, 300 * MIB)
         told["raised"] = cgroup.limit_of(beside.group)
     request_stop(neighbour, "cancel", 0.0)
-    gone = until(lambda: read_exit(neighbour))
+    gone = until(lambda: read_exit(neighbour), "the end of the neighbour")
     told["cancelled"] = {"signal": gone.signal, "killed": gone.killed}
-    told["removed"] = bool(beside and until(lambda: not os.path.exists(beside.group.path), 10))
+    told["removed"] = bool(beside and until(lambda: not os.path.exists(beside.group.path), "the group's end"))
     return told
 
 

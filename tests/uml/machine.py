@@ -35,12 +35,24 @@ def missing() -> list[str]:
     return [name for name in PROGRAMS if shutil.which(name) is None]
 
 
+class NoSystem(Exception):
+    """No root file system can be had here; the message says why."""
+
+
 def build(folder: Path) -> Path:
-    """Return the root file system, made with the distribution's own tools where it is not there yet."""
+    """Return the root file system, made with the distribution's own tools where it is not there yet.
+
+    Raise NoSystem where its packages cannot be had.
+    """
     root, done = folder / "root", folder / "built"
     if not done.exists():
+        shutil.rmtree(root, ignore_errors=True)  # half of one, where an earlier attempt was cut short
         command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", str(root), MIRROR]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=1200, umask=0o022)
+        log = folder / "debootstrap.log"
+        with log.open("wb") as said:
+            code = subprocess.run(command, check=False, stdout=said, stderr=said, timeout=1200, umask=0o022).returncode
+        if code:
+            raise NoSystem(f"debootstrap ended with code {code}: {log.read_text(errors='replace')[-500:].strip()}")
         done.touch()
     return root
 
