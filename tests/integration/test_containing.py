@@ -135,6 +135,43 @@ def test_switched_off_a_job_has_no_group_and_the_node_says_so(node: Here, settin
     assert told in client.get("/devices/testnode/ram").content.decode()
 
 
+LOADER = """
+import os, time
+held = bytearray(b"x") * (450 << 20)
+for _ in range(4):
+    if not os.fork():
+        time.sleep(60)
+        os._exit(0)
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_loader_whose_workers_share_its_memory_is_not_taken_for_five_times_of_it(node: Here, settings: Any) -> None:
+    settings.RAM_LIMIT = "off"
+    Node.objects.update(watch_policy="cap")
+    job = node.run(python(LOADER))
+    cap = job.charges["ram"]["cap"]
+    assert 450 * MIB < cap < 600 * MIB
+    until(lambda: "up" in (lifecycle.run_dir_of(job) / "stdout.log").read_text(), 20, "its workers")
+    node.tick()
+    resident = sum(
+        one.rss or 0 for one in loop.agent().instrument.read().processes.values() if _is_member(job, one.pid)
+    )
+    assert resident > 4 * cap
+    for _ in range(5):
+        node.tick()
+        assert loop.agent().watchdog.every() is not None, "it is near its cap"
+        loop.agent().glance()
+    job.refresh_from_db()
+    assert (job.state, job.stop_reason) == ("running", "")
+    assert 450 * MIB < job.used["ram"] < cap
+
+
+def _is_member(job: Job, pid: int) -> bool:
+    return any(one.pid == pid for one in loop.agent().known[f"job:{job.pk}"])
+
+
 def test_a_group_that_nobody_removed_goes_at_the_next_start_and_those_of_others_stay(
     node: Here, settings: Any, tmp_path: Path
 ) -> None:
