@@ -17,7 +17,8 @@ class PoolNow(models.Model):
     """The newest look at one pool, written by its node's tick each second and read by the cycle.
 
     ``owners`` maps owner ("job:7") to bytes or null (unknown); ``read_at`` is calibration.clock time of the last good
-    reading with the ``epoch`` that makes it comparable.
+    reading with the ``epoch`` that makes it comparable. ``left`` are [owner, bytes, unix second]: memory that nobody's
+    process explains any more, whose it was, and until when. ``files`` are bytes of files that live in main memory.
     """
 
     node = models.CharField(max_length=100)
@@ -43,6 +44,8 @@ class PoolNow(models.Model):
     read_at = models.FloatField(null=True)
     epoch = models.CharField(max_length=40, blank=True)
     lost_since = models.DateTimeField(null=True)
+    left = models.JSONField(default=list, db_default=[])
+    files = models.BigIntegerField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["node", "pool"], name="one_row_per_pool")]

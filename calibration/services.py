@@ -15,6 +15,7 @@ from django.utils import timezone
 from calibration import clock
 from calibration.domain import keys
 from calibration.domain.inside import Inside, More
+from calibration.domain.left_behind import Left
 from calibration.domain.samples import Attribution, PoolSample, PoolState, Reading
 from calibration.domain.sediment import Row
 from calibration.models import (
@@ -35,7 +36,7 @@ Listed = tuple[tuple[Inside, ...], tuple[More, ...]]
 _FIGURES = [
     "kind", "name", "model", "backend", "index", "simulated", "state", "message", "total", "free", "used", "reserved",
     "busy", "external", "external_who", "unexplained", "owners", "draining", "read_at", "epoch",
-    "lost_since",
+    "lost_since", "left", "files",
 ]  # fmt: skip
 
 
@@ -46,10 +47,11 @@ def store_reading(
     draining: Collection[str],
     lost_since: Mapping[str, datetime],
     now: float,
+    left: Mapping[str, Iterable[Left]] = MappingProxyType({}),
 ) -> None:
     """Write the newest figures of every pool of a node; ``free`` is the figure to decide on.
 
-    ``draining`` are the pools to which memory of an owner that ended is still coming back.
+    ``draining`` are the pools to which memory of an owner that ended is still coming back; ``left`` is what did not.
 
     A pool without a good reading keeps its last figures with their age, under its new state.
     """
@@ -78,6 +80,8 @@ def store_reading(
             read_at=_on_shared_clock(pool, reading, now),
             epoch=clock.epoch(),
             lost_since=lost_since.get(pool.pool),
+            left=[[one.owner, one.bytes, one.until] for one in left.get(pool.pool, ())],
+            files=pool.files,
         )
         for pool in reading.pools.values()
     ]

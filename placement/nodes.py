@@ -37,7 +37,7 @@ def node_of(
     return Node(
         name=node.name,
         ram=ram,
-        devices=tuple(_device(d, node.name, pools.get((node.name, d.uuid)), at, wall) for d in devices),
+        devices=tuple(_device(d, ram, pools.get((node.name, d.uuid)), at, wall) for d in _placeable(devices)),
         state=_node_state(node, tick_age, knobs),
         hold=hold_of(node, wall),
         tick_age=tick_age,
@@ -66,13 +66,22 @@ def _work_age(node: NodeRow, at: float) -> float | None:
     return 0.0 if taken >= node.start_sent_clock else max(0.0, at - node.start_sent_clock)
 
 
-def _device(device: DeviceRow, node: str, row: PoolNow | None, at: float, wall: float) -> Device:
+def _placeable(devices: list[DeviceRow]) -> list[DeviceRow]:
+    """Return the devices that jobs may go to: not those whose instances are. One without instances says why not."""
+    parents = {device.parent for device in devices}
+    return [device for device in devices if not (device.heading and device.uuid in parents)]
+
+
+def _device(device: DeviceRow, ram: Pool, row: PoolNow | None, at: float, wall: float) -> Device:
+    own = _pool(ram.node, device.uuid, "vram", device.name, device.declared, row, at)
+    shares = device.shares or device.one_pool
     return Device(
         uuid=device.uuid,
-        node=node,
+        node=ram.node,
         name=device.name,
         index=device.index,
-        pool=_pool(node, device.uuid, "vram", device.name, device.declared, row, at),
+        pool=ram if shares else own,
+        own=own if shares else None,
         kind=device.kind,
         backend=device.backend,
         exclusive_only=device.exclusive_only,

@@ -16,6 +16,7 @@ from django.conf import settings
 from calibration import clock, rows
 from calibration.domain.errors import BadKnob
 from calibration.domain.knobs import Knobs as InstrumentKnobs
+from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement import conditions, estimates
 from placement.conditions import Facts
@@ -148,6 +149,11 @@ def node_now(name: str) -> Node | None:
     return node_of(row, devices, pools, clock.now(), clock.epoch(), time.time(), knobs)
 
 
+def charged_pool(job: Job) -> str:
+    """Return the pool that a job's device memory is charged to: its device's own, or RAM where they are one."""
+    return RAM if job.device and job.charges and job.device not in job.charges else job.device
+
+
 def running_of(job: Job, at: float, version: int | None) -> Running:
     """Return an admitted or running job as the gate sees it; without a store ``version`` no duration is looked up."""
     charges = {
@@ -161,7 +167,7 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
         )
         for pool, c in job.charges.items()
     }
-    device_charge = job.charges.get(job.device, {})
+    device_charge = job.charges.get(charged_pool(job), {})
     return Running(
         job=job.pk,
         name=job.name,

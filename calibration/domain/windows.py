@@ -64,6 +64,24 @@ class Window:
         return cls(started_at=data["started_at"], last_at=data.get("last_at"), levels=levels)
 
 
+def both_in_one(window: Window) -> Window:
+    """Return the window with one level for both kinds, under "ram": a device that shares main memory fills one pool.
+
+    Its peak is the sum of both peaks, which is never too little; it is as flat and has worked as long as the less so.
+    """
+    ram, vram = window.levels.get("ram"), window.levels.get("vram")
+    if ram is None or vram is None:
+        return replace(window, levels={kind: level for kind, level in window.levels.items() if kind != "ram"})
+    both = replace(
+        ram,
+        peak=ram.peak + vram.peak,
+        current=ram.current + vram.current,
+        flat_seconds=min(ram.flat_seconds, vram.flat_seconds),
+        worked_seconds=min(ram.worked_seconds, vram.worked_seconds),
+    )
+    return replace(window, levels={**window.levels, "ram": both})
+
+
 def observe(
     window: Window,
     at: float,

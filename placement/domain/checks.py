@@ -31,6 +31,8 @@ def standing(board: Board, place: Place) -> Iterator[Check]:
         yield Check(Code.DRAINING, False, f"{drained} is draining: what runs may finish, nothing new starts.")
     else:
         yield Check(Code.DRAINING, True, f"{place.label} takes new jobs.")
+    if device is not None and device.own is not None:
+        yield reading(board, device.own, device)  # its memory is the node's, but it has to be there itself
     yield from _health_of(board, node)
 
 
@@ -130,6 +132,10 @@ def reading(board: Board, pool: Pool, device: Device | None) -> Check:
     if pool.state is PoolState.LOST:
         since = "" if pool.age is None else f", last read {text.seconds(pool.age)} ago"
         return Check(Code.DEVICE_LOST, False, f"{name} is lost{since}{told}.", figures, pool.pool)
+    if pool.state is PoolState.GONE:
+        return Check(Code.DEVICE_LOST, False, f"{name} is gone{told}.", figures, pool.pool)
+    if pool.state in (PoolState.HEADING, PoolState.UNMEASURED):
+        return Check(Code.NO_READING, False, f"{name} is closed: {pool.message.rstrip('.')}.", figures, pool.pool)
     if pool.state in (PoolState.NOT_READY, PoolState.UNSUPPORTED) or pool.age is None:
         return Check(Code.NO_READING, False, f"There is no reading of {name} yet{told}.", figures, pool.pool)
     if pool.state is PoolState.STALE or not 0 <= pool.age <= limit:

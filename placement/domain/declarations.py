@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from calibration.domain.resources import MOST, gib
 from placement.domain import watch_policy
 
-_SWITCHES = frozenset({"exclusive_only", "draining"})
-DEVICE_FIELDS = ("name", "declared", "exclusive_only", "draining")
+_SWITCHES = frozenset({"exclusive_only", "draining", "one_pool"})
+DEVICE_FIELDS = ("name", "declared", "exclusive_only", "draining", "one_pool")
 NODE_FIELDS = ("ram_declared", "ram_high", "ram_low", "draining", "watch_policy")
 
 
@@ -60,6 +60,10 @@ def device_effects(changes: Mapping[str, object], *, before: int, leased: int, j
         said.append(f"{stay}One job at a time from now on.")
     if changes.get("exclusive_only") is False:
         said.append("Jobs may share it from now on.")
+    if changes.get("one_pool") is True:
+        said.append("It has no memory of its own any more: what jobs need of it comes out of the machine's RAM, once.")
+    if changes.get("one_pool") is False:
+        said.append("It counts as a device with memory of its own again, unless it is found to have none.")
     if changes.get("draining") is True:
         stay = f"; {held} and {_go_on(jobs)}" if jobs else ""
         said.append(f"Nothing new starts there{stay}.")

@@ -208,7 +208,7 @@ class Board:
                 continue
             for device in node.devices:
                 if request.device in (None, device.uuid):
-                    label = f"{device.pool.name} of {node.name}" if self.many else device.pool.name
+                    label = f"{device.shown} of {node.name}" if self.many else device.shown
                     found.append(Place(node, device, label, (node.name, device.index, device.uuid)))
         return found
 

@@ -51,7 +51,10 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A declared runtime device; ``measurable`` False means that no probe can ever read it."""
+    """A declared runtime device; ``measurable`` False means that no probe can ever read it.
+
+    One without memory of its own has its node's RAM as ``pool``, and what was read of itself in ``own``.
+    """
 
     uuid: str
     node: str
@@ -64,6 +67,12 @@ class Device:
     hold: Hold | None = None
     draining: bool = False
     measurable: bool = True
+    own: Pool | None = None
+
+    @property
+    def shown(self) -> str:
+        """Return the name by which people know it."""
+        return (self.own or self.pool).name
 
 
 @dataclass(frozen=True, slots=True)

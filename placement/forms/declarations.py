@@ -66,6 +66,11 @@ class DeviceForm(Declaration):
     name = forms.CharField(max_length=40)
     declared = Amount(label="Declared capacity")
     exclusive_only = forms.BooleanField(required=False, label="Exclusive jobs only")
+    one_pool = forms.BooleanField(
+        required=False,
+        label="Shares the machine's memory",
+        help_text="For a device without memory of its own that was not recognised as one.",
+    )
 
     def __init__(self, *args: Any, device: Device, **options: Any) -> None:
         super().__init__(*args, row=device, prefix=f"device-{device.pk}", **options)

@@ -50,6 +50,10 @@ class Device(Holdable):
     measurable = models.BooleanField(default=True)
     simulated = models.BooleanField(default=False)
     retired = models.BooleanField(default=False)
+    parent = models.CharField(max_length=100, blank=True, default="", db_default="")  # what a MIG instance is part of
+    heading = models.BooleanField(default=False, db_default=False)  # its instances are the devices
+    shares = models.BooleanField(default=False, db_default=False)  # read as one pool with the node's RAM
+    one_pool = models.BooleanField(default=False, db_default=False)  # the same as an admin's word
 
     def __str__(self) -> str:
         return f"{self.name} on {self.node_id}"

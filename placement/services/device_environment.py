@@ -40,7 +40,7 @@ def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account
     index = row.index if row and row.index is not None else device.index
     variables = device_variables(device.uuid, index=index, backend=device.backend)
     _, instrument = snapshots.knobs_now()
-    charge = job.charges.get(device.uuid, {})
+    charge = job.charges.get(snapshots.charged_pool(job), {})
     cap, total = charge.get("cap"), row.total if row else None
     model = device.model or (row.model if row else "")
     context = contexts.of(model, job.user.get_username(), instrument.bytes_of("context_allowance_mib"))

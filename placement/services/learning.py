@@ -17,9 +17,9 @@ from calibration.domain.knobs import Knobs
 from calibration.domain.ladder import Basis
 from calibration.domain.preallocation import looks_preallocated, took_what_it_was_given
 from calibration.domain.samples import RAM, Attribution, Reading
-from calibration.domain.windows import Window, close, flat_band, observe
+from calibration.domain.windows import Window, both_in_one, close, flat_band, observe
 from calibration.models import OpenWindow, Sediment
-from placement import estimates
+from placement import estimates, snapshots
 from placement.models import Job
 
 SAVE_EVERY = 5.0  # seconds between saves of a window whose peaks do not move
@@ -81,6 +81,8 @@ class Windows:
             if moment != kept.read_at.get(pool)
         }
         kept.read_at = read_at
+        if pool_of_both(job) == RAM:  # what each kind needs is learned apart, though both came out of one pool
+            amounts = _apart(amounts, used.get(job.device))
         busy = reading.pools[job.device].busy if job.device in reading.pools else None
         kept.window = observe(kept.window, reading.at, amounts, busy, knobs)
         if job.device:
@@ -134,7 +136,9 @@ class Windows:
         """
         kept_open = self._of(job, at, begin=False)
         window = kept_open.window
-        by_kind = {("ram" if pool == RAM else "vram"): charge for pool, charge in job.charges.items()}
+        # Of a charge for both kinds in one pool no part is known to be either's: it says nothing of what each needs.
+        alone = {} if pool_of_both(job) == RAM else job.charges
+        by_kind = {("ram" if pool == RAM else "vram"): charge for pool, charge in alone.items()}
         row = close(
             window,
             at,
@@ -208,10 +212,34 @@ def _used(
     return used
 
 
+def pool_of_both(job: Job) -> str:
+    """Return the pool that a job's device memory is charged to, "" for a job without a device."""
+    return snapshots.charged_pool(job)
+
+
+def _apart(amounts: Mapping[str, int | None], on_device: int | None) -> dict[str, int | None]:
+    """Return a sample with main memory without what the device took of it."""
+    ram = amounts.get("ram")
+    if "ram" not in amounts:
+        return dict(amounts)
+    return {**amounts, "ram": None if ram is None or on_device is None else max(0, ram - on_device)}
+
+
+def _to_peak(job: Job, version: int, kind: str, together: bool) -> float | None:
+    if not together:
+        return estimates.seconds_to_peak(job, version, kind)
+    found = [estimates.seconds_to_peak(job, version, each) for each in ("ram", "vram")]
+    known = [seconds for seconds in found if seconds is not None]
+    return max(known) if len(known) == len(found) else None
+
+
 def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) -> dict[str, Any]:
     charges: dict[str, Any] = {}
     vram = window.levels.get("vram")
     seen = (vram is not None and vram.peak > 0) if job.device else None
+    together = pool_of_both(job) == RAM
+    if together:
+        window = both_in_one(window)
     for pool, charge in job.charges.items():
         kind = "ram" if pool == RAM else "vram"
         before = (
@@ -227,7 +255,7 @@ def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) ->
             kind=kind,
             at=at,
             measured_need=charge["at_start"],
-            seconds_to_peak=estimates.seconds_to_peak(job, version, kind),
+            seconds_to_peak=_to_peak(job, version, kind, together),
             shape_varies=bool(job.workload and job.workload.shape_varies),
             seen_on_device=seen,
             fixed_cap=charge.get("cap") if kind == "vram" else None,

@@ -34,6 +34,7 @@ from placement.services import (
     delivering,
     draining,
     learning,
+    left_behind,
     lifecycle,
     machine,
     markers,
@@ -69,6 +70,8 @@ class Agent:
         self.labels = containers.Labels()
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
+        self.leavings = left_behind.Leavings(node)
+        self.tells_reserved = nodes.tells_reserved(node)
         self.watchdog = watching.Watchdog(lambda pids: self.instrument.needs(pids), lambda: self.instrument.ram())
         self.pools: set[str] = set()
         self.runners: dict[int, Identity] = {}
@@ -113,6 +116,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     marker_of, container_of = agent.markers.reader(reading), agent.labels.owner
     found = attribute(reading, _claims(agent, jobs), marker_of=marker_of, container_of=container_of)  # 2 attribute
     agent.known = dict(found.members)
+    agent.leavings.look(reading, found)
     changed = [
         job
         for job in jobs
@@ -180,6 +184,11 @@ def _discover(agent: Agent, reading: Reading) -> None:
     named = tuple((p.pool, p.name, p.index, p.total, p.state) for p in reading.pools.values() if p.kind != RAM)
     if agent.discovered is None or agent.discovered[0] != named or reading.at - agent.discovered[1] > _DISCOVER_EVERY:
         nodes.discover(agent.node, reading)
+        gone = [pool.pool for pool in reading.pools.values() if pool.state is PoolState.GONE]
+        if gone:
+            agent.instrument.forget(nodes.retired(agent.node, gone))
+        agent.instrument.one_pool = nodes.one_pool(agent.node)
+        agent.tells_reserved = nodes.mark_reserved(reading, agent.tells_reserved)
         agent.discovered = (named, reading.at)
 
 
@@ -235,6 +244,8 @@ def _flags(job: Job, reading: Reading, over: int) -> list[str]:
         flags.append(unkept)
     if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
         flags.append("its device is lost")
+    if job.device in reading.pools and reading.pools[job.device].state is PoolState.GONE:
+        flags.append("its device is gone: a MIG instance, removed")
     return flags
 
 
@@ -257,7 +268,8 @@ def _store(agent: Agent, jobs: list[Job], reading: Reading, found: Attribution, 
     lists = agent.inhabitants.changed(reading, found)
     # One transaction for all: a commit of its own costs more than what each of them writes.
     with cycle_row.in_line(), transaction.atomic():
-        instrument_store.store_reading(reading, found, free, agent.drains.pools(), agent.lost_since, now)
+        lost, draining_now, left = agent.lost_since, agent.drains.pools(), agent.leavings.told()
+        instrument_store.store_reading(reading, found, free, draining_now, lost, now, left)
         if agent.pools != set(reading.pools):
             agent.pools = set(reading.pools)
             instrument_store.forget_pools(agent.node, agent.pools)

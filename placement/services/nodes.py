@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Model, Q, Sum
 from django.utils import timezone
 
+from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, PoolSample, PoolState, Reading
 from calibration.models import PoolNow
 from placement.domain import declarations, inventory
@@ -17,6 +18,7 @@ from placement.models import AuditEntry, Cycle, Device, Lease, Node
 from placement.services import audit, members
 from placement.services.cycle_row import changing
 
+MEMORY_CALL = "memory_call"
 _KNOWN = tuple(inventory.Known.__dataclass_fields__)
 
 
@@ -27,14 +29,15 @@ def discover(node_name: str, reading: Reading) -> list[str]:
     """
     found = [pool for pool in reading.pools.values() if pool.kind != "ram"]
     uuids = [pool.pool for pool in found]
+    over = [pool.pool for pool in found if pool.state is PoolState.GONE]
     if Node.objects.filter(name=node_name).exists() and not inventory.changes(
-        node_name, _known(node_name, uuids), found
+        node_name, _known(node_name, uuids), found, _leased(node_name, over)
     ):
         return []
     with changing():
         node, _ = Node.objects.get_or_create(name=node_name)
         # Read again under the lock: an admin may have edited in between.
-        changed = inventory.changes(node_name, _known(node_name, uuids), found)
+        changed = inventory.changes(node_name, _known(node_name, uuids), found, _leased(node_name, over))
         for change in changed:
             fields = {**change.fields, "node": node} if "node" in change.fields else dict(change.fields)
             if change.new:
@@ -43,6 +46,49 @@ def discover(node_name: str, reading: Reading) -> list[str]:
                 Device.objects.filter(uuid=change.uuid).update(**fields)
             audit.record(None, "discover", f"device {change.uuid}", said=change.sentence)
     return [change.sentence for change in changed]
+
+
+def _leased(node_name: str, pools: list[str]) -> frozenset[str]:
+    """Return those of the pools that somebody still holds."""
+    live = Lease.objects.filter(node=node_name, pool__in=pools, released_at=None) if pools else Lease.objects.none()
+    return frozenset(live.values_list("pool", flat=True))
+
+
+def retired(node_name: str, uuids: Iterable[str]) -> frozenset[str]:
+    """Return those of the devices that are no longer declared on a node."""
+    rows = Device.objects.filter(node__name=node_name, uuid__in=list(uuids), retired=True)
+    return frozenset(rows.values_list("uuid", flat=True))
+
+
+def one_pool(node_name: str) -> frozenset[str]:
+    """Return the devices of which an admin said that they share the node's memory."""
+    rows = Device.objects.filter(node__name=node_name, retired=False, one_pool=True)
+    return frozenset(rows.values_list("uuid", flat=True))
+
+
+def tells_reserved(node_name: str) -> dict[str, bool]:
+    """Return of each device that was read before whether its driver told what it keeps for itself."""
+    rows = PoolNow.objects.filter(node=node_name, kind="vram", state=PoolState.OK.value)
+    return {pool: reserved is not None for pool, reserved in rows.values_list("pool", "reserved")}
+
+
+def mark_reserved(reading: Reading, before: Mapping[str, bool]) -> dict[str, bool]:
+    """Mark in a device's history where its use began, or ceased, to include what the driver keeps.
+
+    Return the new state. The two memory calls differ in that; which of them there is may change with the driver.
+    """
+    now = dict(before)
+    for pool in reading.pools.values():
+        if pool.kind == RAM or pool.state is not PoolState.OK or pool.shares:
+            continue
+        tells = now[pool.pool] = pool.reserved is not None
+        if before.get(pool.pool, tells) == tells:
+            continue
+        kept = f" ({gib(pool.reserved)})" if pool.reserved else ""
+        word = "no longer includes" if tells else "includes"
+        said = f"Use of {pool.name} {word} what the driver keeps for itself{kept} from here on."
+        audit.record(None, MEMORY_CALL, f"device {pool.pool}", said=said)
+    return now
 
 
 def expected(node_name: str) -> list[PoolSample]:
@@ -58,6 +104,8 @@ def expected(node_name: str) -> list[PoolSample]:
             index=device.index,
             model=device.model,
             backend=device.backend,
+            parent=device.parent,
+            shares=device.shares,
         )
         for device in devices
     ]
@@ -93,7 +141,7 @@ def edit_device(
 ) -> list[str]:
     """Change a declaration; return what it does. ``expected`` are the values that the admin saw.
 
-    Fields: name, declared (bytes), exclusive_only, draining. In force at the next decision.
+    Fields: name, declared (bytes), exclusive_only, draining, one_pool. In force at the next decision.
     """
     members.need(user, "administer")
     with changing():

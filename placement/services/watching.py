@@ -73,7 +73,8 @@ class Watchdog:
         if found is not None and found.job is not None:
             _stop(next(job for job in running if job.pk == found.job), found, knobs)
         self._seen = (node, knobs)
-        owners = {job.pk: members.get(learning.owner(job), frozenset()) for job in running}
+        # A glance reads resident sizes alone: of one whose device shares main memory that is a part.
+        owners = {job.pk: members.get(learning.owner(job), frozenset()) for job in running if not shares_ram(job)}
         self._near = _nearest(node, seen, owners, knobs, found.job if found else None)
 
     def glance(self) -> None:
@@ -109,7 +110,7 @@ class Watchdog:
         for job in jobs:
             for pool in job.charges:
                 used = job.used.get(pool)
-                if pool == RAM and used is not None:
+                if pool == RAM and used is not None and not shares_ram(job):
                     used = self._needs([one.pid for one in members.get(learning.owner(job), ())])
                 if used is None:
                     self._figures.pop((job.pk, pool), None)  # what was not seen breaks the row
@@ -118,6 +119,11 @@ class Watchdog:
 
     def _add(self, job: int, pool: str, used: int) -> None:
         self._figures.setdefault((job, pool), deque(maxlen=max(TOLD, _KEPT))).append(used)
+
+
+def shares_ram(job: Job) -> bool:
+    """Return whether a job's device memory is charged to main memory."""
+    return bool(job.device) and snapshots.charged_pool(job) == RAM
 
 
 def _running(job: Job) -> Running:
@@ -143,7 +149,7 @@ def _nearest(
         policy = in_force(node.watch_policy, running.watch_policy, knobs.watch_policy)
         if running.job == stopped or running.finishing or not near_its_cap(running, policy, node.ram, knobs):
             continue
-        known = members[running.job]
+        known = members.get(running.job)
         if not known or len(known) > left:
             continue
         left -= len(known)
