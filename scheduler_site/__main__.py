@@ -80,7 +80,10 @@ def _units(options: argparse.Namespace) -> int:
         user_manager=options.user,
         systemd=units.systemd_version(),
     )
-    print(units.unit(wanted), end="")
+    if options.scopes and wanted.account == "root":
+        print("A service of root's makes its scopes itself; say for which account with --account.", file=sys.stderr)
+        return 2
+    print(units.scopes_unit(wanted) if options.scopes else units.unit(wanted), end="")
     return 0
 
 
@@ -107,6 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     down.add_argument("--cancel", action="store_true", help="cancel all jobs, too")
     units = commands.add_parser("units", parents=[data, pages], help="print a systemd unit whose restart ends no job")
     units.add_argument("--user", action="store_true", help="for the account's own systemd (systemctl --user)")
+    units.add_argument(
+        "--scopes", action="store_true", help="the unit by which root makes scopes for the jobs of another account"
+    )
     units.add_argument("--account", default="", help="the account that the service runs as; default: yours")
     commands.add_parser("doctor", parents=[data], help="say what works on this machine and what does not")
     return parser

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+SCOPES = Path("/usr/local/lib/tidegate/scopes.py")
 # From this version on a unit's own processes can live in a group below the unit's, beside what they delegate.
 SUBGROUPS_SINCE = 254
 NAME = "tidegate.service"
@@ -53,6 +54,38 @@ def unit(wanted: Wanted) -> str:
     return "\n".join([*_head(wanted), *_unit(), *_service(wanted), *_jobs(wanted), *_install(wanted)]) + "\n"
 
 
+def scopes_unit(wanted: Wanted) -> str:
+    """Return the unit of root's side: it makes scopes of the system for the jobs of an account that is not root."""
+    where = Path("/etc/systemd/system/tidegate-scopes.service")
+    source = wanted.program.parent / "placement/runner/scopes.py"
+    return f"""\
+# {where}
+# As root: install -D -o root -m 755 {source} {SCOPES}
+# Put this file there, then: systemctl daemon-reload && systemctl enable --now {where.name}
+
+[Unit]
+Description=Tidegate: scopes of the system for the jobs of {wanted.account}
+Before={NAME}
+
+[Service]
+Type=notify
+# A copy that root alone can change: whoever can write what this runs is root. It imports nothing of the project (-I).
+ExecStart=/usr/bin/python3 -I {SCOPES} {_word(wanted.account)}
+Restart=on-failure
+# It takes requests of that one account, for its own processes; the kernel says who asks. It needs no more than this.
+RuntimeDirectory=tidegate
+CapabilityBoundingSet=CAP_CHOWN
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+RestrictAddressFamilies=AF_UNIX
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
 def _head(wanted: Wanted) -> Iterator[str]:
     manage = "systemctl --user" if wanted.user_manager else "systemctl"
     yield f"# {wanted.where}"
@@ -61,6 +94,7 @@ def _head(wanted: Wanted) -> Iterator[str]:
         yield f"# So that it runs while nobody is logged in: loginctl enable-linger {wanted.account}"
     elif wanted.account != "root":
         yield f"# So that jobs can get control groups of their own: loginctl enable-linger {wanted.account}"
+        yield f"# or, where that is not wanted, root makes them: ./tidegate units --scopes --account {wanted.account}"
     yield ""
 
 
@@ -106,7 +140,7 @@ def _jobs(wanted: Wanted) -> Iterator[str]:
         known = f"systemd {wanted.systemd}" if wanted.systemd else "a systemd of unknown version"
         yield f"# No Delegate=, for {known}: before {SUBGROUPS_SINCE} there is no DelegateSubgroup=, and a unit whose"
         yield "# jobs live in groups below it cannot start again beside them (219/CGROUP). Jobs get scopes of the"
-        yield "# account's own systemd where that runs (enable-linger above), else the watchdog alone keeps them."
+        yield "# account's own systemd where that runs, or by root's side (above), else the watchdog alone keeps them."
     yield ""
 
 

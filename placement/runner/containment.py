@@ -6,31 +6,26 @@ Where no group can be had the run goes on without: it is watched then, and the r
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from placement.runner import cgroup
 from placement.runner.cgroup import NONE, Group
-from placement.runner.identity import read_bytes
 from placement.runner.jsonfile import control_path, read_json, write_record
+from placement.runner.scopes import Run, ask, socket_of, spawn, start_scope, wait_for
 
 HELD = "cgroup.json"
 DRIVER_LIMIT = "vram-limit.json"  # the service's record of a limit that a device's driver keeps on the group
 WATCHED = "watched"
-SLICE = "tidegate.slice"
+SERVED = "served"  # a scope that root's side makes for an account that is not root
 _JOB, _RUNNER = "job", "runner"  # the two leaves of a scope
-_SCOPE_WAIT_S = 5.0
-_BUS = "/usr/bin/busctl"
-
-Run = Callable[[Sequence[str]], str]
-"""Runs a program and returns "", or what it said when it failed."""
 
 
 class Plan(NamedTuple):
     """How jobs are kept on this machine. ``base``: the folder in which groups are made (v2), ``memory`` that of v1.
 
-    ``scope``: "system" or "user" where systemd makes the outer group. ``limit`` is bytes of main memory, None: none.
+    ``scope``: "system", "user" or "served" where systemd makes the outer group. ``limit`` is bytes of main memory,
+    None: none.
     """
 
     kind: str
@@ -101,14 +96,13 @@ def _scope(plan: Plan, runner: int, child: int, run: Run) -> Group:
     runner lives on when the unit of the worker is stopped.
     """
     unit = f"{plan.name}.scope"
-    said = run(start_scope(unit, plan.scope, (runner, child)))
+    if plan.scope == SERVED:
+        said = ask({"unit": unit, "pids": [runner, child]}, socket_of(os.geteuid()))
+    else:
+        said = run(start_scope(unit, plan.scope, (runner, child)))
     if said:
         raise OSError(0, f"systemd refuses a scope: {said}")
-    deadline = time.monotonic() + _SCOPE_WAIT_S
-    while not (inside := unified_path(child)).endswith(f"/{unit}"):
-        if time.monotonic() > deadline:
-            raise OSError(0, f"systemd made no scope within {_SCOPE_WAIT_S:g} s")
-        time.sleep(0.002)
+    inside = wait_for(unit, child)
     top = plan.root + inside
     leaf = Group(os.path.join(top, _JOB), os.path.join(top, _JOB), 2)
     beside = Group(os.path.join(top, _RUNNER), "", 2)
@@ -118,51 +112,6 @@ def _scope(plan: Plan, runner: int, child: int, run: Run) -> Group:
     cgroup.join(leaf, child)  # a group that holds processes may not hand controllers down
     cgroup.write(os.path.join(top, "cgroup.subtree_control"), "+memory")
     return leaf
-
-
-def start_scope(unit: str, scope: str, members: Sequence[int]) -> list[str]:
-    """Return the command that asks systemd for a delegated scope around these processes.
-
-    It must not end the scope, our runner with it, for a death in the leaf of the job: that is for the runner to tell.
-    """
-    properties = ["Slice", "s", SLICE, "Description", "s", f"Tidegate {unit}", "Delegate", "b", "true"]
-    properties += ["OOMPolicy", "s", "continue"]
-    properties += ["PIDs", "au", str(len(members)), *map(str, members)]
-    place = ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"]
-    return [
-        *(_BUS, "--user" if scope == "user" else "--system", "--quiet", "--timeout=5", "call", *place),
-        *("StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail", "5", *properties, "0"),
-    ]
-
-
-def unified_path(pid: int, proc_root: str = "/proc") -> str:
-    """Return where a process is in the unified tree, "" where that cannot be read."""
-    for line in (read_bytes(f"{proc_root}/{pid}/cgroup") or b"").splitlines():
-        if line.startswith(b"0::"):
-            return os.fsdecode(line[3:])
-    return ""
-
-
-def spawn(command: Sequence[str]) -> str:
-    """Run a program without a shell; return "" when it succeeded, else the end of what it said."""
-    listen, speak = os.pipe()
-    home = f"/run/user/{os.geteuid()}"
-    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "XDG_RUNTIME_DIR": home}
-    environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={home}/bus"
-    actions = [(os.POSIX_SPAWN_DUP2, speak, 2), (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
-    try:
-        pid = os.posix_spawn(command[0], list(command), environment, file_actions=actions, setsigmask=())
-    except OSError as error:
-        os.close(listen)
-        return f"{command[0]}: {error.strerror}"
-    finally:
-        os.close(speak)
-    said = b""
-    while part := os.read(listen, 4096):
-        said = (said + part)[-2000:]
-    os.close(listen)
-    _, status = os.waitpid(pid, 0)
-    return "" if status == 0 else said.decode("utf-8", "replace").strip() or f"code {os.waitstatus_to_exitcode(status)}"
 
 
 def write_held(run_dir: str, held: Held) -> None:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from placement.runner import cgroup
 from placement.runner.cgroup import Group
-from placement.runner.containment import SLICE, WATCHED, Plan, Run, group_of, hold, spawn, unified_path
+from placement.runner.containment import SERVED, WATCHED, Plan, group_of, hold
 from placement.runner.identity import read_bytes
+from placement.runner.scopes import SLICE, Run, socket_of, spawn, unified_path
 
 AUTO = "auto"
 KINDS = ("scope", "direct", "user", "delegated", "container", "v1", WATCHED)
@@ -65,11 +66,13 @@ def choose(wanted: str = AUTO, machine: Machine | None = None) -> Choice:
 
 
 def _scope(machine: Machine) -> Plan:
-    if machine.euid != 0:
-        raise Unfit("only root may ask systemd for a scope of the system")
     if not os.path.isdir(machine.systemd):
         raise Unfit("systemd does not run this machine")
-    return Plan("scope", scope="system", root=machine.root)
+    if machine.euid == 0:
+        return Plan("scope", scope="system", root=machine.root)
+    if not os.path.exists(socket_of(machine.euid)):
+        raise Unfit("only root may ask for a scope of the system; './tidegate units --scopes' has root make them")
+    return Plan("scope", scope=SERVED, root=machine.root)
 
 
 def _user(machine: Machine) -> Plan:

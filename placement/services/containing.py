@@ -20,8 +20,9 @@ from placement.domain.watch_policy import Policy, in_force
 from placement.models import Job, Node
 from placement.runner import cgroup
 from placement.runner.cgroup import Group
-from placement.runner.containment import SLICE, WATCHED, Held, read_held, spawn, write_held
+from placement.runner.containment import SERVED, WATCHED, Held, read_held, write_held
 from placement.runner.ladder import Choice, Machine, choose
+from placement.runner.scopes import ask, limit_slice, socket_of, spawn
 from placement.runner.status import Phase, look
 from placement.services import capping
 from placement.services.capping import run_dir_of
@@ -185,9 +186,10 @@ class Groups:
 
 
 def _limit_slice(scope: str, folder: str, version: int, limit: int) -> str:
+    if scope == SERVED:
+        return ask({"reserve": limit}, socket_of(os.geteuid()))
     if scope:
-        whose = ["--user"] if scope == "user" else []
-        return spawn(["/usr/bin/systemctl", *whose, "set-property", "--runtime", SLICE, f"MemoryMax={limit}"])
+        return spawn(limit_slice(scope, limit))
     try:
         name = "memory.max" if version == 2 else "memory.limit_in_bytes"
         cgroup.write(os.path.join(folder, name), str(limit))

@@ -16,7 +16,7 @@ from tests.uml import machine
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 MIB = 1 << 20
-KEPT_BY = {"root": "scope", "ada": "user", "bob": "delegated"}
+KEPT_BY = {"root": "scope", "ada": "user", "bob": "delegated", "cyd": "scope"}
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +60,12 @@ def test_each_rung_that_was_passed_over_says_why(told: dict[str, Any]) -> None:
     assert [kind for kind, _ in told["ada"]["tried"]] == ["scope", "direct"]
     assert [kind for kind, _ in told["bob"]["tried"]] == ["scope", "direct", "user"]
     assert "enable-linger" in dict(told["bob"]["tried"])["user"]
+    assert "units --scopes" in dict(told["bob"]["tried"])["scope"]
+    assert told["cyd"]["tried"] == []
+
+
+def test_root_makes_scopes_for_one_account_and_around_its_own_processes_alone(told: dict[str, Any]) -> None:
+    said = told["cyd"]["asked"]
+    assert "Permission denied" in said["another"]
+    assert said["init"] == "1 is no process"
+    assert "is not a child of the one that asks" in said["beside"]

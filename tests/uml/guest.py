@@ -115,13 +115,28 @@ def as_account(name: str) -> dict[str, Any]:
         return json.loads(file.read())  # type: ignore[no-any-return]
 
 
-def in_a_delegated_unit() -> dict[str, Any]:
-    """The same in a unit of an account without a systemd of its own, to which its group was handed over."""
-    properties = [f"--property={p}" for p in ("User=bob", "Delegate=yes", "Environment=RUNS=/home/bob/runs")]
-    command = ["systemd-run", "--quiet", "--wait", "--pipe", *properties, sys.executable, __file__, "delegated"]
+def in_a_unit(name: str, *more: str) -> dict[str, Any]:
+    """The same in a unit of an account without a systemd of its own."""
+    properties = [f"--property={p}" for p in (f"User={name}", f"Environment=RUNS=/home/{name}/runs", *more)]
+    command = ["systemd-run", "--quiet", "--wait", "--pipe", *properties, sys.executable, __file__, name]
     said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     lines = said.stdout.splitlines()
     return json.loads(lines[-1]) if lines else {"error": said.stderr[-2000:]}
+
+
+def strangers() -> dict[str, str]:
+    """What root's side says to others, and to its account about what is not that account's own."""
+    asks = "import sys; sys.path.insert(0, '/opt/tidegate'); from placement.runner.scopes import ask; import os; "
+    asks += "print(ask({'unit': 'tidegate-x.scope', 'pids': [%s]}, '/run/tidegate/scopes-1002.sock'))"
+    told = {}
+    for what, name, pids in (
+        ("another", "bob", "os.getpid()"),
+        ("init", "cyd", "1"),
+        ("beside", "cyd", "os.getppid()"),
+    ):
+        command = ["setpriv", f"--reuid={name}", f"--regid={name}", "--clear-groups", sys.executable, "-c", asks % pids]
+        told[what] = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout.strip()
+    return told
 
 
 def by_ladder(mark: str) -> dict[str, Any]:
@@ -130,11 +145,16 @@ def by_ladder(mark: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    if sys.argv[1:] == ["delegated"]:
-        print(json.dumps(by_ladder("bob")))
+    if len(sys.argv) == 2:
+        print(json.dumps(by_ladder(sys.argv[1])))
         return
     told: dict[str, Any] = {"kinds": KINDS}
-    stories = {"root": lambda: by_ladder("root"), "ada": lambda: as_account("ada"), "bob": in_a_delegated_unit}
+    stories = {
+        "root": lambda: by_ladder("root"),
+        "ada": lambda: as_account("ada"),
+        "bob": lambda: in_a_unit("bob", "Delegate=yes"),  # its group was handed over to it
+        "cyd": lambda: in_a_unit("cyd") | {"asked": strangers()},  # root makes its scopes
+    }
     for name, what in stories.items():
         try:
             told[name] = what()

@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from scheduler_site.units import SCOPES, Wanted, scopes_unit
+
 PROGRAMS = ("linux.uml", "debootstrap", "mke2fs")
 PACKAGES = "systemd-sysv,dbus,dbus-user-session,libpam-systemd,python3,procps"
 MIRROR = "http://deb.debian.org/debian"
@@ -16,7 +18,7 @@ CODE = Path(__file__).resolve().parents[2]
 UNIT = """\
 [Unit]
 Description=What the test asks
-After=multi-user.target user@1000.service
+After=multi-user.target user@1000.service tidegate-scopes.service
 Wants=user@1000.service
 [Service]
 Type=oneshot
@@ -100,16 +102,26 @@ def prepare(root: Path) -> None:
             shutil.copy(source, target)
     subprocess.run(["chmod", "-R", "a+rX", str(root / "opt")], check=True)  # whatever our umask is
     known = (root / "etc/passwd").read_text()
-    for name, uid in (("ada", "1000"), ("bob", "1001")):
+    for name, uid in (("ada", "1000"), ("bob", "1001"), ("cyd", "1002")):
         if f"{name}:" not in known:
             subprocess.run(["chroot", str(root), "useradd", "-m", "-u", uid, name], check=True, umask=0o022)
     linger = root / "var/lib/systemd/linger/ada"
     linger.parent.mkdir(parents=True, exist_ok=True)
     linger.touch()
-    unit = root / "etc/systemd/system/tidegate-test.service"
-    unit.write_text(UNIT)
-    (root / "etc/systemd/system/default.target.wants").mkdir(exist_ok=True)
-    wanted = root / "etc/systemd/system/default.target.wants/tidegate-test.service"
-    wanted.unlink(missing_ok=True)
-    wanted.symlink_to("/etc/systemd/system/tidegate-test.service")
+    roots = root / SCOPES.relative_to("/")
+    roots.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(CODE / "placement/runner/scopes.py", roots)
+    subprocess.run(["chmod", "-R", "a+rX", str(roots.parent)], check=True)
+    wanted = Wanted(program=CODE / "tidegate", data=Path("/srv"), host="127.0.0.1", port=80, account="cyd")
+    _enable(root, "tidegate-scopes.service", scopes_unit(wanted))
+    _enable(root, "tidegate-test.service", UNIT)
     (root / "etc/fstab").write_text("/dev/ubda / ext4 defaults 0 0\n")
+
+
+def _enable(root: Path, name: str, text: str) -> None:
+    units = root / "etc/systemd/system"
+    (units / name).write_text(text)
+    (units / "default.target.wants").mkdir(exist_ok=True)
+    link = units / "default.target.wants" / name
+    link.unlink(missing_ok=True)
+    link.symlink_to(f"/etc/systemd/system/{name}")

@@ -7,8 +7,9 @@ import pytest
 
 from placement.runner import cgroup
 from placement.runner.cgroup import NONE, Group
-from placement.runner.containment import Held, Plan, hold, parse_plan, read_held, unified_path, write_held
+from placement.runner.containment import Held, Plan, hold, parse_plan, read_held, write_held
 from placement.runner.record import ExitRecord, exit_fields, read_exit
+from placement.runner.scopes import unified_path
 from tests.fake_cgroup import V1, FakeCgroup
 
 MIB = 1 << 20
@@ -160,7 +161,7 @@ def test_a_scope_has_a_leaf_for_the_job_and_one_for_its_runner(
 ) -> None:
     os.mkdir(tree.root / "tidegate.slice")
     os.mkdir(tree.root / "tidegate.slice/job.scope")
-    monkeypatch.setattr("placement.runner.containment.unified_path", lambda pid: "/tidegate.slice/job.scope")
+    monkeypatch.setattr("placement.runner.scopes.unified_path", lambda pid, proc="": "/tidegate.slice/job.scope")
     held = hold(Plan("scope", "job", scope="system", limit=MIB, root=str(tree.root)), 10, 4711, lambda command: "")
     top = "tidegate.slice/job.scope"
     assert held is not None

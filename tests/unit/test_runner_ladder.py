@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placement.runner import ladder
+from placement.runner import containment, ladder
 from placement.runner.ladder import Machine, choose
 from tests.fake_cgroup import V1, FakeCgroup
 
@@ -74,6 +74,18 @@ def test_a_scope_that_systemd_refuses_is_told_and_the_next_rung_tried(tree: Fake
     assert said["scope"] == "no control group: systemd refuses a scope: Access denied"
     assert said["direct"] == "systemd rules the groups of this machine"
     assert dict(choose(machine=here._replace(euid=1000)).tried)["scope"].startswith("only root")
+
+
+def test_an_account_that_root_serves_asks_there(tree: FakeCgroup, monkeypatch: pytest.MonkeyPatch) -> None:
+    systemd, listens = tree.root.parent / "systemd", tree.root.parent / "scopes-1000.sock"
+    systemd.mkdir()
+    here = machine(tree, "/user.slice", systemd=str(systemd), euid=1000)
+    for module in (ladder, containment):
+        monkeypatch.setattr(module, "socket_of", lambda uid: str(listens))
+    assert "units --scopes" in dict(choose(machine=here).tried)["scope"]
+    listens.touch()
+    said = dict(choose(machine=here).tried)["scope"]
+    assert said == f"no control group: systemd refuses a scope: {listens}: [Errno 111] Connection refused"
 
 
 def test_version_1_goes_as_high_as_nothing_limits_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

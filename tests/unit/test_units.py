@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scheduler_site import __main__ as program
-from scheduler_site.units import Wanted, unit
+from scheduler_site.units import Wanted, scopes_unit, unit
 
 REPOSITORY = Path(__file__).parents[2]
 PLAIN = Wanted(
@@ -76,6 +76,27 @@ def test_the_command_prints_what_the_options_say(capsys: pytest.CaptureFixture[s
     assert service["ExecStart"].endswith(f"tidegate up --data {tmp_path} --host 0.0.0.0 --port 8001")
     assert program.main([*arguments, "--user"]) == 0
     assert "User" not in sections(capsys.readouterr().out)["Service"]
+
+
+def test_roots_side_runs_what_root_alone_can_change(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["units", "--scopes", "--account", "lab"]) == 0
+    text = capsys.readouterr().out
+    service = sections(text)["Service"]
+    assert service["ExecStart"] == "/usr/bin/python3 -I /usr/local/lib/tidegate/scopes.py lab"
+    assert f"install -D -o root -m 755 {REPOSITORY}/placement/runner/scopes.py" in text
+    assert (service["Type"], service["CapabilityBoundingSet"]) == ("notify", "CAP_CHOWN")
+    assert program.main(["units", "--scopes", "--account", "root"]) == 2
+
+
+def test_systemd_finds_nothing_wrong_with_roots_side_either(tmp_path: Path) -> None:
+    text = scopes_unit(PLAIN)
+    if shutil.which("systemd-analyze") is None:
+        assert sections(text).keys() == {"Unit", "Service", "Install"}
+        return
+    file = tmp_path / "tidegate-scopes.service"
+    file.write_text(text)
+    found = subprocess.run(["systemd-analyze", "verify", str(file)], capture_output=True, text=True, check=False)
+    assert [line for line in found.stderr.splitlines() if str(file) in line] == []
 
 
 @pytest.mark.parametrize("wanted", KINDS)
