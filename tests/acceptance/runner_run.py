@@ -21,6 +21,8 @@ from placement.runner.status import Phase, look
 from placement.runner.stop_request import request_stop
 from tests.wait import until
 
+STORM = [sys.executable, "-S", "-E", str(Path(__file__).with_name("storm.py"))]
+"""Needs how its chains live ("setsid" or "together") and how many there are."""
 _made: list[Run] = []
 
 

@@ -14,7 +14,7 @@ from calibration.domain.samples import Attribution, Claim, Identity
 from calibration.probes.choose import Instrument
 from placement.runner.identity import alive, identify, read_boot_id
 from placement.runner.stop_request import request_stop
-from tests.acceptance.runner_run import Run, end_all
+from tests.acceptance.runner_run import STORM, Run, end_all
 from tests.wait import until
 
 ESCAPIST = Path(__file__).with_name("escapist.py")
@@ -104,19 +104,7 @@ def test_a_retitled_process_hides_its_environment_and_not_itself(instrument: Ins
 
 
 def test_a_storm_is_listed_while_it_rages_and_no_look_takes_a_second(instrument: Instrument) -> None:
-    storm = (
-        "import os, time\n"
-        "end = time.monotonic() + 60\n"  # by itself, whatever becomes of the test and of the runner
-        "for _ in range(30):\n"
-        "    if os.fork() == 0:\n"
-        "        while time.monotonic() < end:\n"
-        "            if os.fork(): os._exit(0)\n"
-        "            os.setsid(); time.sleep(0.02)\n"
-        "        os._exit(0)\n"
-        "print('up', flush=True)\n"
-        "time.sleep(600)\n"
-    )
-    run = Run(argv=[sys.executable, "-S", "-E", "-c", storm], grace_s=GRACE).start()
+    run = Run(argv=[*STORM, "setsid", "30"], grace_s=GRACE).start()
     try:
         run.wait_for_log(b"up")
         costs, seen = [], []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from placement.runner.members import kill_members, members
 from placement.runner.record import read_exit, read_started
 from placement.runner.status import Phase, look
 from placement.runner.stop_request import request_stop
-from tests.acceptance.runner_run import Run, end_all
+from tests.acceptance.runner_run import STORM, Run, end_all
 from tests.wait import until
 
 MIB = 1 << 20
@@ -53,7 +54,7 @@ def _nothing_left() -> Iterator[None]:
 _started: list[list[Run]] = []
 
 
-def run_in(plan: Plan, command: str, limit: int | None = None, **fields: object) -> Run:
+def run_in(plan: Plan, command: str | None = None, limit: int | None = None, **fields: object) -> Run:
     name = f"tidegate-test-{os.getpid()}-{len(_started[-1])}"
     run = Run(command, containment=plan._replace(name=name, limit=limit)._asdict(), **fields)
     _started[-1].append(run)
@@ -139,6 +140,22 @@ def test_a_daemon_without_parents_session_or_marks_ends_with_its_run(plan: Plan,
 
     assert identity is not None
     assert not alive(identity)
+    assert record.killed
+    assert not cgroup.populated(group)
+
+
+@pytest.mark.parametrize("reason", ["cancel", "watchdog"])
+def test_a_storm_in_a_group_ends_with_it(plan: Plan, reason: str) -> None:
+    grouped(plan)
+    run = run_in(plan, argv=[*STORM, "setsid", "60"], grace_s=0.3)
+    growth = run.home / "growth"
+    until(lambda: growth.exists() and growth.stat().st_size > 500, 20, "a storm")
+    group = group_of_run(run.dir)
+    assert len(cgroup.pids(group)) > 20
+    began = time.monotonic()
+    request_stop(run.dir, reason)
+    record = run.ended(10)
+    assert time.monotonic() - began < 0.3 + 2
     assert record.killed
     assert not cgroup.populated(group)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import pytest
 from placement.runner.signals import signal_member
 from placement.runner.status import Phase, look
 from placement.runner.stop_request import members, request_stop
-from tests.acceptance.runner_run import Run, end_all
+from tests.acceptance.runner_run import STORM, Run, end_all
 from tests.wait import until
 
 
@@ -174,30 +173,9 @@ def test_a_cancel_of_what_the_command_left_behind_keeps_its_code() -> None:
     assert record.stop_requested_at > leader.at
 
 
-_STORM = """
-import os, sys, time
-end = time.monotonic() + 60  # by itself, whatever becomes of the test and of the runner
-def chain():
-    while time.monotonic() < end:
-        if os.fork():
-            os._exit(0)
-        if sys.argv[1] == "setsid":
-            os.setsid()
-        with open("growth", "ab", 0) as file:
-            file.write(b".")
-        time.sleep(0.02)
-    os._exit(0)
-for _ in range(60):
-    if os.fork() == 0:
-        chain()
-print("up", flush=True)
-time.sleep(60)
-"""
-
-
-@pytest.mark.parametrize("kind", ["setsid", "one group"])
+@pytest.mark.parametrize("kind", ["setsid", "together"])
 def test_a_storm_of_forks_ends_within_the_grace_and_two_seconds(kind: str) -> None:
-    run = Run(argv=[sys.executable, "-S", "-E", "-c", _STORM, kind], grace_s=0.5).start()
+    run = Run(argv=[*STORM, kind, "60"], grace_s=0.5).start()
     run.wait_for_log(b"up")
     growth = run.home / "growth"
     until(lambda: growth.exists() and growth.stat().st_size > 500, 20, "a storm")
@@ -212,7 +190,7 @@ def test_a_storm_of_forks_ends_within_the_grace_and_two_seconds(kind: str) -> No
 
 
 def test_the_storm_does_not_starve_the_runner() -> None:
-    run = Run(argv=[sys.executable, "-S", "-E", "-c", _STORM, "setsid"], grace_s=0.2, time_limit_s=1.0).start()
+    run = Run(argv=[*STORM, "setsid", "60"], grace_s=0.2, time_limit_s=1.0).start()
     record = run.ended()
     assert record.stopped_by == "time_limit"
     assert record.duration_s is not None
