@@ -47,7 +47,15 @@ def node_of(
         processes_free=node.processes_free,
         simulated=any(d.simulated for d in devices),
         watch_policy=node.watch_policy,
+        engines=_engines(node.containers),
+        engines_why=str((node.containers or {}).get("sentence") or ""),
     )
+
+
+def _engines(told: object) -> tuple[str, ...] | None:
+    """Return the engines that a node's row names, None where it says nothing."""
+    works = told.get("works") if isinstance(told, dict) else None
+    return tuple(str(engine) for engine in works) if isinstance(works, list) else None
 
 
 def _node_state(node: NodeRow, tick_age: float | None, knobs: Knobs) -> str:

@@ -214,6 +214,7 @@ def waiting_of(
             exclusive=Exclusive(job.exclusive),
             node=job.node_wanted or None,
             device=job.device_wanted or None,
+            engine=(job.engine or "any") if job.image else "",
         ),
         estimate=estimates.estimate_of(job, version, knobs),
         priority=job.priority,

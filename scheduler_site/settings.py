@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from placement.domain import containers
 from placement.runner import ladder
 from scheduler_site import environ, queues
 
@@ -31,6 +32,10 @@ JOB_ENVIRONMENT = environ.words("TIDEGATE_JOB_ENVIRONMENT")
 MPS_LIMITS = environ.boolean("TIDEGATE_MPS_LIMITS")
 # How jobs are kept in their main memory: the best way that works here, one by name, or off.
 RAM_LIMIT = environ.one_of("TIDEGATE_RAM_LIMIT", ("auto", "off", *ladder.KINDS))
+# Which engines may run jobs in containers: off, every one that answers here (auto), or one by name.
+CONTAINERS = environ.one_of("TIDEGATE_CONTAINERS", containers.CHOICES)
+# Folders that every container has besides its working directory.
+CONTAINER_MOUNTS = [Path(folder) for folder in environ.words("TIDEGATE_CONTAINER_MOUNTS", ":")]
 # Overrides of scheduler knobs by name, for tests that cannot wait as long as production does.
 KNOB_OVERRIDES = environ.json_object("TIDEGATE_TEST_KNOBS")
 

@@ -38,17 +38,20 @@ class More:
     amount: int | None
 
 
-def inside(reading: Reading, found: Attribution) -> dict[str, tuple[tuple[Inside, ...], tuple[More, ...]]]:
+def inside(
+    reading: Reading, found: Attribution, guesses: Mapping[int, str] | None = None
+) -> dict[str, tuple[tuple[Inside, ...], tuple[More, ...]]]:
     """Return (listed, not listed) per pool that was read.
 
     Ours come first, then the largest, so that a machine full of strangers does not hide a job's small process.
-    Amounts are rounded to MiB: a list that reads the same is the same, and need not be written again.
+    Amounts are rounded to MiB: a list that reads the same is the same, and need not be written again. ``guesses`` by pid
+    stand in the place of a rule for what is nobody's, though somebody may have started it.
     """
-    return {name: _of(reading, found, amounts) for name, amounts in found.amounts.items()}
+    return {name: _of(reading, found, amounts, guesses or {}) for name, amounts in found.amounts.items()}
 
 
 def _of(
-    reading: Reading, found: Attribution, amounts: Mapping[int, int | None]
+    reading: Reading, found: Attribution, amounts: Mapping[int, int | None], guesses: Mapping[int, str]
 ) -> tuple[tuple[Inside, ...], tuple[More, ...]]:
     rules = found.rules
     ours = [pid for pid in rules if pid in amounts]
@@ -56,7 +59,7 @@ def _of(
     strangers = amounts.keys() - rules.keys()
     if len(chosen) < MOST:
         chosen += [pid for pid in _largest(strangers, amounts)[: MOST - len(chosen)] if _worth(amounts[pid])]
-    listed = tuple(_line(reading, pid, *rules.get(pid, ("", "")), amounts[pid]) for pid in chosen)
+    listed = tuple(_line(reading, pid, *rules.get(pid, ("", guesses.get(pid, ""))), amounts[pid]) for pid in chosen)
     apart = set(chosen)
     rest: dict[str, list[int | None]] = {}
     for pid in [*ours, *strangers]:

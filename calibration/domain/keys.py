@@ -48,15 +48,17 @@ def typed_command_key(
     cwd: str,
     workers: int,
     irrelevant: frozenset[str] = frozenset(),
+    image: str = "",
 ) -> CommandKey:
     """Return the key of a typed command: user, program, script and all arguments in normalised order.
 
     Options are sorted by name (one given twice keeps its order), ``--a=1`` equals ``--a 1``. Arguments
     named in ``irrelevant`` stay out with their values. What only a shell can take apart (pipes, ``&&``,
-    several lines) is one argument: its whole text. A set-up line is part of the parameters.
+    several lines) is one argument: its whole text. A set-up line and a container's image are part of the parameters.
     """
     line = commandline.parse(command)
     prefix = [f"setup: {setup.strip()}"] if setup.strip() else []
+    prefix += [f"image: {image}"] if image else []
     if line is None:
         text = "\n".join(part.rstrip() for part in command.strip().splitlines())
         whole = Argument("#1", text, None, True)
@@ -77,13 +79,23 @@ def typed_command_key(
 
 
 def workload_key(
-    name: str, params: Mapping[str, str], relevant: frozenset[str] | None = None, workers: int = 1
+    name: str,
+    params: Mapping[str, str],
+    relevant: frozenset[str] | None = None,
+    workers: int = 1,
+    *,
+    image: str = "",
 ) -> CommandKey:
-    """Return the key of a named workload; ``relevant`` parameters decide its memory, None means all."""
+    """Return the key of a named workload; ``relevant`` parameters decide its memory, None means all.
+
+    ``image`` is that of a container other than the workload's own.
+    """
     arguments = tuple(
         Argument(key, value, None, relevant is None or key in relevant) for key, value in sorted(params.items())
     )
     counted = {argument.name: argument.text for argument in arguments if argument.matters}
+    if image:
+        counted["image:"] = image  # no parameter has such a name
     text = json.dumps(counted, ensure_ascii=False, sort_keys=True)
     return CommandKey(name, f"workload: {name}", text, arguments, None, max(1, workers))
 

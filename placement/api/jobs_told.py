@@ -26,6 +26,8 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         "exclusive": row.exclusive,
         "priority": row.priority,
         "time_limit_s": row.time_limit_s,
+        "image": row.image or None,
+        "engine": row.engine or None,
         "declared_ram": row.declared_ram,
         "declared_vram": row.declared_vram,
         "attempt": row.attempt,

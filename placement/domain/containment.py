@@ -58,6 +58,13 @@ def of_job(limit: int | None, why: str, *, warns_only: bool, planned: bool) -> F
     return Force("watched", None, f"watched, not kept: {reason}")
 
 
+def of_container(limit: int | None) -> Force:
+    """Return what is in force for a job that runs in a container of its own."""
+    if limit is None:
+        return Force("watched", None, "watched, not kept: its container was given no limit")
+    return Force("cgroup", limit, f"kept in {gib(limit)} by its container's own limit")
+
+
 def fields(force: Force, evidence: dict[str, Any]) -> dict[str, Any]:
     """Return what a charge keeps of it."""
     return {"kind": force.kind, "bytes": force.limit, "sentence": force.sentence, "evidence": evidence}

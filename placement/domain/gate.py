@@ -12,7 +12,7 @@ from placement.domain import answers, checks, prerequisites, text
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
 from placement.domain.places import Board, Demand, Part, Place, in_force, waiting_demand
 from placement.domain.requests import Gpu
-from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
+from placement.domain.snapshot import Charge, Node, Running, Snapshot, Waiting
 
 Aside = Callable[[Place, tuple[Part, ...]], Check | None]
 """Asks at a place that is otherwise free whether a start there would delay an older job's plan."""
@@ -155,9 +155,22 @@ def no_place(board: Board, demand: Demand) -> str:
     if request.node is not None and request.node not in {n.name for n in known}:
         return f"Can never start: there is no node {request.node}."
     there = [n for n in known if request.node in (None, n.name)]
+    if request.engine and not any(n.runs(request.engine) for n in there):
+        return f"Can never start: it runs in a container. {no_engine(there, request.engine)}"
     if not any(n.devices for n in there):
         return f"Can never start: it needs a GPU and no GPU is declared on {text.names([n.name for n in there])}."
+    if any(not d.for_container(request.engine) for n in there for d in n.devices):
+        return "Can never start: it runs in a container, and containers are given NVIDIA devices alone."
     return f"Can never start: no device {request.device} is declared on {text.names([n.name for n in there])}."
+
+
+def no_engine(nodes: Sequence[Node], engine: str) -> str:
+    """Return what each of these nodes says about containers, the first ones by name."""
+    told = [
+        f"{n.name}: {'no ' + engine if n.engines else (n.engines_why or 'no engine that runs containers').rstrip('.')}."
+        for n in nodes
+    ]
+    return " ".join(told[: text.NAMED])
 
 
 def nearness(candidate: Candidate) -> tuple[bool, int, int, int]:

@@ -41,7 +41,8 @@ class Evidence:
     ``requested`` the stop on record and ``requested_by`` who asked. ``killed``: the grace passed and SIGKILL went
     out. ``oom_kill_delta`` is the machine's counter of kills for memory since the start. ``group`` are the counters of
     the job's own control group: "oom" (its own limit could not be met), "oom_kill" and "oom_group_kill", with
-    "memory_max" and "memory_peak" in bytes. ``cap_receipt`` is what was written when memory was refused ("cap",
+    "memory_max" and "memory_peak" in bytes. ``container`` is what its engine said of it at the end ("oom_killed": at
+    its own limit, "limit" in bytes). ``cap_receipt`` is what was written when memory was refused ("cap",
     "asked", "used", "free" in bytes, any may be missing), ``receipt_age_s`` how long before the end that was;
     ``driver_limit`` the driver's own for this job ("limit", "used" in bytes). ``watchdog`` is its evidence
     ("sentence", "pool"), ``lost`` why nobody saw the end.
@@ -56,6 +57,7 @@ class Evidence:
     requested_by: str = ""
     oom_kill_delta: int | None = None
     group: Mapping[str, Any] | None = None
+    container: Mapping[str, Any] | None = None
     cap_receipt: Mapping[str, Any] | None = None
     receipt_age_s: float | None = None
     driver_limit: Mapping[str, Any] | None = None
@@ -134,7 +136,17 @@ def _memory(e: Evidence) -> Verdict | None:
     if e.code == 0 and e.signal is None:
         return _group(e)
     tail = "\n".join(e.log_tail.splitlines()[-LAST_LINES:])
-    return _group(e) or _refused(e, tail) or _told(tail) or _machine(e)
+    return _container(e) or _group(e) or _refused(e, tail) or _told(tail) or _machine(e)
+
+
+def _container(e: Evidence) -> Verdict | None:
+    if e.container is None or e.container.get("oom_killed") is not True:
+        return None
+    limit = _bytes(e.container.get("limit"))
+    if limit is None:
+        return Verdict(Outcome.OUT_OF_MEMORY, "Its container was killed for lack of RAM.", "lower_bound", "ram")
+    told = f"RAM limit exceeded: its container was killed at its own limit of {gib(limit)}."
+    return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "ram")
 
 
 def _group(e: Evidence) -> Verdict | None:

@@ -201,13 +201,13 @@ class Board:
     def _find(self, request: Request) -> list[Place]:
         found = []
         for node in self.snapshot.nodes:
-            if node.state == "gone" or request.node not in (None, node.name):
+            if node.state == "gone" or request.node not in (None, node.name) or not node.runs(request.engine):
                 continue
             if request.gpu is Gpu.NONE:
                 found.append(Place(node, None, f"RAM of {node.name}", (node.name, -1, "")))
                 continue
             for device in node.devices:
-                if request.device in (None, device.uuid):
+                if request.device in (None, device.uuid) and device.for_container(request.engine):
                     label = f"{device.shown} of {node.name}" if self.many else device.shown
                     found.append(Place(node, device, label, (node.name, device.index, device.uuid)))
         return found

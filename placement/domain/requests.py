@@ -22,12 +22,16 @@ class Exclusive(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A placement request for no device or one. ``node`` and ``device`` (UUID) None mean any."""
+    """A placement request for no device or one. ``node`` and ``device`` (UUID) None mean any.
+
+    ``engine`` "" means no container, else which engine runs it: "docker", "podman" or "any".
+    """
 
     gpu: Gpu = Gpu.NONE
     exclusive: Exclusive = Exclusive.NO
     node: str | None = None
     device: str | None = None
+    engine: str = ""
 
     def __post_init__(self) -> None:
         if self.gpu is Gpu.NONE and (self.device is not None or self.exclusive is Exclusive.DEVICE):
@@ -35,6 +39,6 @@ class Request:
 
 
 @lru_cache(maxsize=4096)
-def shared(gpu: Gpu, exclusive: Exclusive, node: str | None, device: str | None) -> Request:
+def shared(gpu: Gpu, exclusive: Exclusive, node: str | None, device: str | None, engine: str = "") -> Request:
     """Return the request; equal ones are one object, which many questions are then asked of only once."""
-    return Request(gpu, exclusive, node, device)
+    return Request(gpu, exclusive, node, device, engine)

@@ -69,6 +69,10 @@ class Device:
     measurable: bool = True
     own: Pool | None = None
 
+    def for_container(self, engine: str) -> bool:
+        """Return whether what asks for this engine ("" for none) can be given the device: NVIDIA's alone are, there."""
+        return not engine or self.backend != "ROCM"
+
     @property
     def shown(self) -> str:
         """Return the name by which people know it."""
@@ -91,6 +95,14 @@ class Node:
     processes_free: int | None = None  # how many processes may still be made
     simulated: bool = False
     watch_policy: str = ""  # as domain.watch_policy has it, "" for the knob's
+    engines: tuple[str, ...] | None = None  # that run containers there; None: nobody has looked yet
+    engines_why: str = ""  # why there is none
+
+    def runs(self, engine: str) -> bool:
+        """Return whether it can run what asks for this engine, as Request has it; it may where nobody looked yet."""
+        if not engine or self.engines is None:
+            return True
+        return bool(self.engines) if engine == "any" else engine in self.engines
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
 from calibration.domain.resources import MOST
-from placement.domain import sweeps, terms
+from placement.domain import containers, sweeps, terms
 from placement.domain.requests import Exclusive, Gpu
 
 LONGEST_ARGUMENT = 131_071
@@ -20,8 +20,8 @@ MOST_PRIORITY = 100
 MOST_ENTRIES = 200  # of parameters, of variables
 MOST_ARGUMENTS = 10_000
 
-_LENGTHS = {"name": 200, "note": 500, "workload": 100, "cwd": 1000, "node": 100, "device": 100}
-_ONE_LINE = ("name", "workload", "cwd", "node", "device")
+_LENGTHS = {"name": 200, "note": 500, "workload": 100, "cwd": 1000, "node": 100, "device": 100, "image": 300}
+_ONE_LINE = ("name", "workload", "cwd", "node", "device", "image", "engine")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _THEIRS = frozenset({"TIDEGATE_SHIM", "TIDEGATE_GPU_PROCESSES"})  # what a submission says of its caps
 _OURS = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
@@ -39,7 +39,8 @@ class Submission:
     ``device`` is a UUID; ``node`` and ``device`` "" mean any. ``params`` fill the workload's command. ``after`` is
     (job, how it has to end) pairs, ``not_before`` unix seconds, ``array`` the number of members (0: a single job);
     ``sweep`` the values by name of which each combination makes a job, ``sweep_same`` the names that do not change
-    memory; what is not said about further tries is the workload's.
+    memory; ``image`` "" means no container (or the workload's), ``engine`` "" the node's first; what is not said about
+    further tries is the workload's.
     """
 
     name: str
@@ -60,6 +61,8 @@ class Submission:
     declared_vram: int | None = None
     time_limit_s: float | None = None
     priority: int = 0
+    image: str = ""
+    engine: str = ""
     after: tuple[tuple[int, str], ...] = ()
     not_before: float | None = None
     array: int = 0
@@ -93,6 +96,7 @@ def _all_problems(s: Submission) -> Iterator[tuple[str, str]]:
     yield from _variables(s.environment)
     yield from _numbers(s)
     yield from _place(s)
+    yield from _container(s)
     yield from sweeps.problems(s)
     yield from terms.problems(s)
     if not isinstance(s.demo, bool):
@@ -100,7 +104,7 @@ def _all_problems(s: Submission) -> Iterator[tuple[str, str]]:
 
 
 def _texts(s: Submission) -> Iterator[tuple[str, str]]:
-    for name in ("name", "note", "command", "workload", "setup", "cwd", "node", "device"):
+    for name in ("name", "note", "command", "workload", "setup", "cwd", "node", "device", "image", "engine"):
         value: object = getattr(s, name)
         if not isinstance(value, str):
             yield name, f"It must be text, not {_kind(value)}."
@@ -219,6 +223,24 @@ def _place(s: Submission) -> Iterator[tuple[str, str]]:
         yield "device", "A job without a device cannot name one; choose one device, or leave this empty."
     if gpu == Gpu.NONE and s.declared_vram is not None:
         yield "declared_vram", "A job without a device uses none of its memory; leave this empty."
+
+
+def _container(s: Submission) -> Iterator[tuple[str, str]]:
+    if not isinstance(s.image, str) or not isinstance(s.engine, str):
+        return
+    if s.engine and s.engine not in containers.ENGINES:
+        yield "engine", f"It must be one of {', '.join(containers.ENGINES)}, or empty for the first that a node has."
+    elif s.image:
+        if wrong := containers.problem(s.engine or containers.ENGINES[0], s.image):
+            yield "image", wrong
+        if s.argv is not None and isinstance(s.setup, str) and s.setup.strip():
+            yield "setup", "With an image and an argument list there is no shell for it; give a command instead."
+        if isinstance(s.environment, Mapping):
+            names = [name for name in s.environment if isinstance(name, str)]
+            if wrong := containers.refused_names(names):
+                yield "environment", wrong
+    elif s.engine and not s.workload:
+        yield "engine", "Without an image nothing runs in a container; name one, or leave this empty."
 
 
 def _whole(name: str, value: object, least: int, most: int) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,11 @@ from typing import Any
 from calibration.domain.resources import gib, parse_bytes
 from placement.domain.workloads import Definition
 
+_HEAD = (
+    *("name", "summary", "command", "setup", "cwd", "image", "engine"),
+    *("gpu", "exclusive", "workers", "time_limit_s"),
+)
+
 
 def write(definition: Definition, variables: Sequence[str] = ()) -> str:
     """Return the text. ``variables`` are sealed ones: they are named in a comment, their values go nowhere."""
@@ -17,7 +22,7 @@ def write(definition: Definition, variables: Sequence[str] = ()) -> str:
 
 def _head(definition: Definition) -> Iterator[str]:
     plain = Definition(name="", command="")
-    for name in ("name", "summary", "command", "setup", "cwd", "gpu", "exclusive", "workers", "time_limit_s"):
+    for name in _HEAD:
         value = getattr(definition, name)
         if value != getattr(plain, name):
             yield f"{name} = {_value(value)}"

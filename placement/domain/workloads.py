@@ -10,15 +10,16 @@ from typing import Any
 
 from calibration.domain.errors import BadAmount
 from calibration.domain.resources import parse_bytes
-from placement.domain import retries, watch_policy
+from placement.domain import containers, retries, watch_policy
 from placement.domain.errors import Refused
 from placement.domain.jobs import Outcome
 
-_TEXTS = {"name": 100, "summary": 200, "command": 100_000, "setup": 10_000, "cwd": 1000}
+_TEXTS = {"name": 100, "summary": 200, "command": 100_000, "setup": 10_000, "cwd": 1000, "image": 300}
 _CHOICES = {
     "gpu": ("none", "one"),
     "exclusive": ("no", "device", "machine"),
     "watch_policy": ("", *watch_policy.CHOICES),
+    "engine": ("", *containers.ENGINES),
 }
 _AMOUNTS = ("hint_ram", "hint_vram")
 _KNOWN = (
@@ -54,6 +55,8 @@ class Definition:
     hint_vram: int | None = None
     shape_varies: bool = False
     watch_policy: str = ""
+    image: str = ""
+    engine: str = ""
     files: tuple[str, ...] = ()
     parameters: tuple[Mapping[str, Any], ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -113,6 +116,7 @@ def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, f"It is one of {', '.join(filter(None, choices))}."
     if table.get("gpu", "none") == "none" and (table.get("exclusive") == "device" or "hint_vram" in table):
         yield "gpu", 'A workload without a device cannot have one alone, nor a hint of its memory; set gpu = "one".'
+    yield from _container(table)
     for name in _AMOUNTS:
         try:
             parse_bytes(table.get(name, "1 MiB"))
@@ -121,6 +125,18 @@ def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _numbers(table)
     yield from _retries(table)
     yield from _tables(table)
+
+
+def _container(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    image, environment = table.get("image", ""), table.get("environment", {})
+    if not isinstance(image, str):
+        return
+    if image and (wrong := containers.problem(containers.ENGINES[0], image)):
+        yield "image", wrong
+    if image and isinstance(environment, dict) and (wrong := containers.refused_names(environment)):
+        yield "environment", wrong
+    if table.get("engine") and not image:
+        yield "engine", "Without an image nothing runs in a container; name one, or leave the engine out."
 
 
 def _numbers(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

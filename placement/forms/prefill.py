@@ -58,5 +58,7 @@ def from_workload(found: Workload, cwd: str) -> dict[str, Any]:
         "setup": found.setup,
         "workers": found.workers,
         "exclusive": found.exclusive,
+        "image": found.image,
+        "engine": found.engine,
         "time_limit_s": seconds_text(found.time_limit_s),
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 
+from placement.domain.containers import ENGINES
 from placement.domain.submission import MOST_PRIORITY, MOST_WORKERS, Submission
 from placement.forms.fields import Amount, TimeLimit
 from placement.forms.terms import TermsForm
@@ -49,6 +50,10 @@ class SubmitForm(TermsForm):
     priority = forms.IntegerField(required=False, min_value=-MOST_PRIORITY, max_value=MOST_PRIORITY)
     environment = forms.CharField(
         required=False, strip=False, max_length=100_000, widget=forms.Textarea(attrs={"rows": 2})
+    )
+    image = forms.CharField(required=False, max_length=300, label="Container image")
+    engine = forms.ChoiceField(
+        choices=[("", "the first that the node has"), *((e, e) for e in ENGINES)], required=False, label="Run by"
     )
     note = forms.CharField(required=False, max_length=500)
     kept_from = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput)
@@ -115,6 +120,11 @@ class SubmitForm(TermsForm):
         return any(name in self.fields and self[name].value() not in usual for name in names)
 
     @property
+    def container_given(self) -> bool:
+        """Return whether it is to run in a container, or what says so is wrong."""
+        return any(self[name].value() or name in self.errors for name in ("image", "engine"))
+
+    @property
     def variables_from(self) -> int | None:
         """Return the job whose variables are to be kept; call it on a valid form."""
         return self.cleaned_data.get("kept_from") if self.cleaned_data.get("keep") else None
@@ -143,6 +153,8 @@ class SubmitForm(TermsForm):
             declared_vram=data["declared_vram"] if data["gpu"] == "one" else None,
             time_limit_s=data["time_limit_s"],
             priority=data["priority"] or 0,
+            image=data["image"].strip(),
+            engine=data["engine"],
             **self.terms(),
         )
 

@@ -9,6 +9,7 @@ from django import forms
 from django.http import QueryDict
 
 from placement.domain import retries, terms, workloads
+from placement.domain.containers import ENGINES
 from placement.domain.submission import MOST_WORKERS
 from placement.domain.watch_policy import WORDS, Policy
 from placement.domain.workload_text import amount_text
@@ -35,6 +36,12 @@ class WorkloadForm(forms.Form):
     )
     setup = forms.CharField(required=False, max_length=10_000, label="Set-up line", help_text="Run before the command.")
     cwd = forms.CharField(required=False, max_length=1000, label="Working directory")
+    image = forms.CharField(
+        required=False, max_length=300, label="Container image", help_text="Empty: it runs in no container."
+    )
+    engine = forms.ChoiceField(
+        choices=[("", "the first that the node has"), *((e, e) for e in ENGINES)], required=False, label="Run by"
+    )
     files = forms.CharField(
         required=False,
         max_length=20_000,
@@ -112,8 +119,9 @@ class WorkloadForm(forms.Form):
 
     @property
     def more_given(self) -> bool:
-        """Return whether a field behind "Limits, retries and variables" holds something or is wrong."""
-        names = ("time_limit_s", "shape_varies", "watch_policy", "retry_times", "retry_on", "environment")
+        """Return whether a field behind "Container, limits, retries and variables" holds something or is wrong."""
+        names = ("image", "engine", "time_limit_s", "shape_varies", "watch_policy", "retry_times", "retry_on")
+        names = (*names, "environment")
         return any(self[name].value() or name in self.errors for name in names) or bool(self.keeps)
 
     def clean_environment(self) -> dict[str, str]:
@@ -142,6 +150,7 @@ class WorkloadForm(forms.Form):
         table: dict[str, Any] = {n: data[n] for n in ("name", "summary", "setup", "cwd", "gpu", "exclusive", "workers")}
         table["command"] = data["command"].replace("\r\n", "\n").strip("\n")
         table["files"] = [line.strip() for line in data["files"].splitlines() if line.strip()]
+        table |= {n: data[n].strip() for n in ("image", "engine")}
         table["shape_varies"], table["watch_policy"] = data["shape_varies"], data["watch_policy"]
         if data["time_limit_s"] is not None:
             table["time_limit_s"] = data["time_limit_s"]
@@ -208,6 +217,8 @@ def of_definition(definition: Definition) -> dict[str, Any]:
         "workers": definition.workers,
         "shape_varies": definition.shape_varies,
         "watch_policy": definition.watch_policy,
+        "image": definition.image,
+        "engine": definition.engine,
         "files": "\n".join(definition.files),
         "time_limit_s": seconds_text(definition.time_limit_s),
         **{n: "" if (a := getattr(definition, n)) is None else amount_text(a) for n in ("hint_ram", "hint_vram")},

@@ -76,6 +76,7 @@ class ExitRecord(NamedTuple):
     oom_kill_delta: int | None = None
     log: LogFigures = LogFigures(None, None, 0)
     cgroup: dict[str, Any] | None = None  # what its control group says of it: see cgroup.figures
+    container: dict[str, Any] | None = None  # name, id, oom_killed, code, limit (bytes) of the one it ran in
 
 
 def claim(run_dir: str, identity: Identity) -> bool:
@@ -180,7 +181,16 @@ def read_exit(run_dir: str | os.PathLike[str]) -> ExitRecord | None:
             _integer(log.get("trimmed_bytes")) or 0,
         ),
         cgroup=_group(fields.get("cgroup")),
+        container=_container(fields.get("container")),
     )
+
+
+def _container(value: Any) -> dict[str, Any] | None:
+    if not isinstance(value, dict):
+        return None
+    texts = {name: _text(value.get(name)) or "" for name in ("name", "id")}
+    numbers = {name: _integer(value.get(name)) for name in ("code", "limit")}
+    return {**texts, **numbers, "oom_killed": value.get("oom_killed") is True}
 
 
 def _group(value: Any) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from placement.runner.containment import Plan, parse_plan
+from placement.runner.engine import Container, parse_container
 from placement.runner.jsonfile import control_path, read_json
 
 SPEC = "spec.json"
@@ -48,6 +49,7 @@ class Spec(NamedTuple):
     sweep_grace_s: float
     oom_score_adj: int
     containment: Plan | None = None
+    container: Container | None = None
 
 
 def read_spec(run_dir: str) -> Spec:
@@ -95,9 +97,28 @@ def parse_spec(fields: Mapping[str, Any]) -> Spec:
         sweep_grace_s=_seconds(fields, "sweep_grace_s", 5.0) or 0.0,
         oom_score_adj=_whole(fields, "oom_score_adj", 500) or 0,
         containment=parse_plan(fields.get("containment")),
+        container=_container(fields.get("container")),
     )
     _refuse_nul(spec)
     return spec
+
+
+def _container(value: Any) -> Container | None:
+    try:
+        return parse_container(value)
+    except ValueError as error:
+        raise SpecError(f"could not start: {error}") from error
+
+
+def container_of_run(run_dir: str | os.PathLike[str]) -> tuple[Container, float] | None:
+    """Return a run's container as its spec has it, and the seconds of grace; None: it has none or the spec is gone."""
+    fields = read_json(control_path(run_dir, SPEC), _MAX_SPEC_BYTES) or {}
+    grace = fields.get("grace_s")
+    try:
+        found = parse_container(fields.get("container"))
+    except ValueError:
+        return None
+    return None if found is None else (found, float(grace) if isinstance(grace, (int, float)) else 10.0)
 
 
 def _refuse_nul(spec: Spec) -> None:

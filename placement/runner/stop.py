@@ -83,6 +83,10 @@ class Ending:
         elif grace_s <= 0:
             self._freeze()
 
+    def expect(self, now: float, within_s: float) -> None:
+        """Let somebody else end the run politely; what lives after this time is killed here."""
+        self._kill_at = min(now + within_s, self._kill_at if self._kill_at is not None else float("inf"))
+
     def step(self, now: float) -> float | None:
         """Do what is due; return the seconds until the next step, None where nothing is under way."""
         if self._kill_at is None:

@@ -6,11 +6,13 @@ import os
 import signal
 import time
 
+from placement.runner import engine
 from placement.runner.containment import group_of_run
 from placement.runner.jsonfile import control_path, write_record
 from placement.runner.members import kill_members, members
 from placement.runner.record import read_claim
 from placement.runner.signals import signal_member
+from placement.runner.spec import container_of_run
 from placement.runner.status import Phase, look
 from placement.runner.stop import AT_ONCE, STOP, StopRequest, read_stop
 
@@ -48,12 +50,26 @@ def request_stop(run_dir: str | os.PathLike[str], reason: str, grace_s: float | 
             raise refused
         return NOT_STARTED
     if status.phase is Phase.UNSUPERVISED and status.started is not None:
+        if _container_asked(run_dir, grace_s):
+            return SIGNALLED  # its engine ends it, and the client that waits for it follows
         number = signal.SIGKILL if grace_s == 0 else signal.SIGTERM
         return SIGNALLED if kill_members(members(status.started, group_of_run(run_dir)), number) else ALREADY_GONE
     runner = status.started.runner if status.started is not None else read_claim(run_dir)
     if runner is not None and signal_member(runner, signal.SIGTERM):
         return SIGNALLED
     return ALREADY_GONE
+
+
+def _container_asked(run_dir: str | os.PathLike[str], grace_s: float | None) -> bool:
+    """Have a run's container ended by its engine, which nobody waits for; False where there is none to end."""
+    found = container_of_run(run_dir)
+    if found is None or not engine.ident(found[0]):
+        return False
+    container, usual = found
+    line = engine.ending_line(container, usual if grace_s is None else grace_s)
+    aside = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *line]
+    engine.ask(aside, container.env)
+    return grace_s != 0  # without grace its client is killed, too, whatever the engine does
 
 
 def _joined(first: StopRequest | None, second: StopRequest) -> dict[str, object]:

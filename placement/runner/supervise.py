@@ -7,8 +7,9 @@ import resource
 import signal
 import time
 
-from placement.runner import cgroup
+from placement.runner import cgroup, engine
 from placement.runner.cgroup import NONE, Group
+from placement.runner.closing import closed
 from placement.runner.descendants import MAX_LISTED, Member, describe, walk
 from placement.runner.jsonfile import control_path
 from placement.runner.limits import LogLimit, TimeLimit
@@ -80,6 +81,7 @@ class Watch:
         self._stop_mark: tuple[int, int, int] | None = None
         self._look_at = self._began
         self._pause_s: float | None = None
+        self._helpers: set[int] = set()  # programs of an engine that end the run's container
 
     def run(self) -> ExitRecord:
         """Return how the run ended, once no process of it is left."""
@@ -124,7 +126,7 @@ class Watch:
     def _leader_exit(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
         start_error = trouble_of(self._child)
-        left = describe(walk(os.getpid()))
+        left = describe(one for one in walk(os.getpid()) if one.pid not in self._helpers)
         at = time.time()
         self._leader_ended = True
         self._record = self._record._replace(
@@ -154,7 +156,7 @@ class Watch:
             self._stop(request, now)
         if cgroup.killed_for_memory(self._group):
             # A run that lost a part of itself is no run any more; where the kernel ends one process, we end the rest.
-            self._ending.begin(now, 0.0)
+            self._begin_end(now, 0.0)
         for log in self._logs:
             log.look()
         self._outbox.flush()
@@ -183,7 +185,7 @@ class Watch:
             self._sweep_at = None
             if not self._ending.begun:
                 self._record = self._record._replace(swept=True)
-                self._ending.begin(now, self._spec.grace_s)
+                self._begin_end(now, self._spec.grace_s)
 
     def _stop(self, request: StopRequest, now: float) -> None:
         """Begin the end, or hasten it; the first reason stands."""
@@ -191,16 +193,29 @@ class Watch:
             at = time.time() if request.at is None else request.at
             self._record = self._record._replace(stopped_by=request.reason, stop_requested_at=at)
         grace_s = self._spec.grace_s if request.grace_s is None else request.grace_s
-        self._ending.begin(now, 0.0 if request.reason in AT_ONCE else grace_s)
+        self._begin_end(now, 0.0 if request.reason in AT_ONCE else grace_s)
+
+    def _begin_end(self, now: float, grace_s: float) -> None:
+        """End the run; a container is ended by its engine, and the client that waits for it ends with it."""
+        container = self._spec.container
+        if container is None or not engine.ident(container):
+            self._ending.begin(now, grace_s)
+            return
+        helper = engine.begin_end(container, grace_s)
+        if helper is not None:
+            self._helpers.add(helper)
+        self._ending.expect(now, grace_s + engine.TAKES_S)
 
     def _finished(self) -> ExitRecord:
         self._empty_group()
+        if self._spec.container is not None:
+            self._record = closed(self._spec, self._record, self._run_dir, self._notes, stopped=self._ending.begun)
         for log in self._logs:
             log.look()
         kills = read_oom_kills()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         return self._record._replace(
-            killed=self._ending.killed,
+            killed=self._record.killed or self._ending.killed,
             ended_at=time.time(),
             duration_s=time.monotonic() - self._began,
             # The kernel counts KiB, of the largest single process.

@@ -155,6 +155,8 @@ def _fields(job: Job) -> dict[str, Any]:
         "declared_vram": amount_text(job.declared_vram),
         "time_limit_s": seconds_text(job.time_limit_s),
         "priority": job.priority,
+        "image": job.image or "",
+        "engine": job.engine or "",
         "retry_times": policy.get("times", ""),
         "retry_on": ", ".join(policy.get("on", ())).replace("_", " "),
         "retry_wait_s": ""

@@ -11,7 +11,7 @@ from calibration.domain.lineage import SERVICE
 from calibration.domain.resources import gib
 from calibration.models import PoolNow, PoolProcesses
 from placement.models import Job
-from placement.selectors import devices, tanks
+from placement.selectors import devices, hardware, tanks
 from placement.selectors.tanks import Tank
 from placement.selectors.wording import listing, mapping, whole
 
@@ -25,6 +25,7 @@ RULES = {
     "session": "shares the session of one of the job's processes",
     "": "no job started it and none has it in its session",
 }
+UNEXPLAINED = "in use, but no process that can be read has it"
 RUNNER = "a runner: what starts and watches a job is Tidegate's own"
 NARROW = 0.15  # percent of a pool below which nothing is drawn
 LABELLED = 11.0  # percent from which on there is room for a name
@@ -99,6 +100,15 @@ class _Named:
     mine: bool
 
 
+def _why(rule: str) -> str:
+    """Return a rule in words; of a container that no label names, whose docker client may have started it."""
+    kind, sign, jobs = rule.partition(":")
+    if kind == "client" and sign:
+        numbers = " and ".join(f"#{number}" for number in jobs.split(","))
+        return f"external, a docker client of {numbers} is or was running: it may have started this container"
+    return RULES.get(rule, rule)
+
+
 def _more(count: int, rest: int | None) -> str:
     if not count:
         return ""
@@ -137,7 +147,7 @@ def _pool_json(
     def process(row: list[Any]) -> dict[str, Any]:
         pid, owner, rule, user, name, amount = row
         seen = sees_commands or owner == SERVICE or (owner in names and names[owner].mine)
-        why = RUNNER if owner == SERVICE else RULES.get(str(rule), str(rule))
+        why = RUNNER if owner == SERVICE else _why(str(rule))
         return {
             "pid": whole(pid) or 0, "user": str(user), "name": str(name) if seen else None, "rule": str(rule),
             "why": why, "bytes": whole(amount),
@@ -198,7 +208,10 @@ class _Pool:
         if owners.get(SERVICE):
             self._part(SERVICE, "self", "Tidegate itself", owners[SERVICE])
         self._part("", "ext", "not ours", now.external, "no job of ours; the gate leaves it its memory")
-        self._part("?", "unk", "not explained", now.unexplained, "in use, but no process that can be read has it")
+        for owner, words, amount in hardware.left(now):
+            self._part(f"left-{owner}", "unk", words, amount, "nobody's: who starts next does not inherit it")
+        rest = hardware.unexplained(now)
+        self._part("?", "unk", "not explained", rest, hardware.files(now) or UNEXPLAINED)
         held = now.reserved
         if held:
             self._part("!", "drv", "the driver's own", held, "neither free nor used: the driver keeps it to itself")
@@ -247,7 +260,7 @@ class _Pool:
             pid=whole(pid) or 0,
             name=str(name) if self.sees_commands or own or owner == SERVICE else "",
             user=str(user),
-            why=RUNNER if owner == SERVICE else RULES.get(str(rule), str(rule)),
+            why=RUNNER if owner == SERVICE else _why(str(rule)),
             used=gib(size) if size is not None else "unknown",
             exact=f"about {size:,} bytes" if size is not None else "the driver does not say",
         )

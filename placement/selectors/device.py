@@ -193,6 +193,7 @@ def _facts(row: Device | Node, now: PoolNow | None) -> tuple[tuple[str, str], ..
             ("Node", row.name),
             ("Bounded by", "the machine" if row.capacity_note in ("", "host") else row.capacity_note),
             ("Keeps RAM by", (row.containment or {}).get("sentence") or "not looked at yet"),
+            ("Containers", (row.containers or {}).get("sentence") or "not looked at yet"),
             ("Disk for runs", gib(row.disk_free) if row.disk_free is not None else "unknown"),
             ("Processes", "no bound" if row.processes_free is None else "bounded"),
         ]

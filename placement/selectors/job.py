@@ -84,6 +84,7 @@ class JobPage:
     held: str
     priority: int
     workers: int
+    container: str
     same: datetime | None
     can_touch: bool
     can_raise: bool
@@ -190,6 +191,7 @@ def page(
         held=wording.held(job.held_by, job.held_until, job.held_why) if job.held_by else "",
         priority=job.priority,
         workers=job.workers,
+        container=_container(job),
         same=phases[-1].since if queued and phases else None,
         can_touch=touch,
         can_raise=access.at_least(user, Role.OPERATOR),
@@ -232,6 +234,11 @@ def _where(job: Job, names: dict[str, str]) -> str:
     if not job.node:
         return ""
     return f"{names.get(job.device, job.device)} of {job.node}" if job.device else job.node
+
+
+def _container(job: Job) -> str:
+    """Return the container that a job runs in, in words."""
+    return f"container {job.image} by {job.engine or 'the first engine of its node'}" if job.image else ""
 
 
 def _exit(job: Job) -> str:

@@ -49,7 +49,7 @@ def arguments(job: Job) -> tuple[ArgumentRow, ...]:
         return ()
     text = shlex.join(str(part) for part in job.argv) if job.argv else job.command
     marked = frozenset(IrrelevantArgument.objects.filter(script=job.key_script).values_list("argument", flat=True))
-    key = typed_command_key(job.user.get_username(), text, job.setup, job.cwd, job.workers, marked)
+    key = typed_command_key(job.user.get_username(), text, job.setup, job.cwd, job.workers, marked, job.image or "")
     return tuple(ArgumentRow(a.name, a.text, LOOKS.get(a.looks_like or "", ""), a.matters) for a in key.arguments)
 
 

@@ -68,8 +68,16 @@ def spec(job: Job, knobs: Knobs) -> dict[str, Any] | None:
         return None
     cap = job.charges.get(RAM, {}).get("cap")
     plan = here(settings.RAM_LIMIT).plan
-    limit = None if plan.kind == WATCHED or _warns_only(job, knobs) else cap
+    limit = None if plan.kind == WATCHED or job.image or _warns_only(job, knobs) else cap
     return plan._replace(name=name_of(job), limit=limit)._asdict()
+
+
+def limit_of_container(job: Job, knobs: Knobs) -> int | None:
+    """Return the memory in bytes that the engine is to keep a job's container in, None for no limit."""
+    if settings.RAM_LIMIT == OFF or _warns_only(job, knobs):
+        return None
+    cap = job.charges.get(RAM, {}).get("cap")
+    return cap if isinstance(cap, int) else None
 
 
 def name_of(job: Job) -> str:
@@ -86,7 +94,7 @@ def _warns_only(job: Job, knobs: Knobs) -> bool:
 def launched(job: Job) -> None:
     """Put the driver's limit on the group of a job that was just launched, where there is such a driver."""
     held = read_held(run_dir_of(job))
-    if held is not None and held.group.path:
+    if held is not None and held.group.path and not job.image:  # a container's processes are in a group of its engine's
         capping.limit(job, held.group.path)
 
 

@@ -32,13 +32,17 @@ class Surroundings:
 
 
 def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account: bool = False) -> Surroundings:
-    """Return what a job finds of its device; ``python_path`` is the PYTHONPATH that it would have without us."""
+    """Return what a job finds of its device; ``python_path`` is the PYTHONPATH that it would have without us.
+
+    A container sees its own device alone, under another index than the machine's, so there it goes by UUID.
+    """
+    contained = bool(job.image)
     device = Device.objects.filter(uuid=job.device).first() if job.device else None
     if device is None:
         return Surroundings(device_variables(None))
     row = PoolNow.objects.filter(node=job.node, pool=device.uuid).first()
     index = row.index if row and row.index is not None else device.index
-    variables = device_variables(device.uuid, index=index, backend=device.backend)
+    variables = device_variables(device.uuid, index=index, backend=device.backend, by_uuid=contained)
     _, instrument = snapshots.knobs_now()
     charge = job.charges.get(snapshots.charged_pool(job), {})
     cap, total = charge.get("cap"), row.total if row else None
@@ -50,7 +54,7 @@ def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account
     variables |= told.variables
     folder = for_everybody() if other_account else SHIM
     shim = shim_variables(str(folder), python_path, user_env) if caps and folder else {}
-    mps = mps_variables(caps, pipe()) if settings.MPS_LIMITS and not device.simulated and mps_server() else {}
+    mps = mps_variables(caps, pipe()) if _mps(device, contained) else {}
     variables |= {**shim, **mps}
     if device.simulated:
         variables["TIDEGATE_SIMULATED"] = str(settings.SIMULATED_DIR)
@@ -69,6 +73,10 @@ def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account
             "simulated": device.simulated,
         },
     )
+
+
+def _mps(device: Device, contained: bool) -> bool:
+    return settings.MPS_LIMITS and not device.simulated and not contained and mps_server() is not None
 
 
 def for_everybody() -> Path | None:

@@ -92,6 +92,8 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
         declared_vram=submission.declared_vram,
         time_limit_s=submission.time_limit_s or (workload.time_limit_s if workload else None),
         priority=submission.priority,
+        image=submission.image or (workload.image if workload else ""),
+        engine=submission.engine or (workload.engine if workload else ""),
         not_before=_moment(submission.not_before),
         retry_policy=_retry_policy(submission, workload),
         demo=submission.demo,
@@ -129,14 +131,15 @@ def _set_key(job: Job, keys: Keys) -> None:
     if workload:
         relevant = frozenset(p["name"] for p in workload.parameters if p.get("matters", True))
         job.key_workload = workload.name
-        key = workload_key(workload.name, _values(workload, job.params), relevant)
+        other = job.image if job.image != workload.image else ""  # its own image is a part of the workload
+        key = workload_key(workload.name, _values(workload, job.params), relevant, image=other or "")
         job.key_params, job.key_script = key.params, key.script[:500]
         files = [Path(job.cwd, name) for name in workload.files]
     else:
         text = shlex.join(job.argv) if job.argv else job.command
         asked = (job.user.get_username(), text, job.setup, job.cwd, job.workers)
         script = typed_command_key(*asked).script
-        key = typed_command_key(*asked, keys.irrelevant(script))
+        key = typed_command_key(*asked, keys.irrelevant(script), image=job.image or "")
         job.key_workload, job.key_params, job.key_script = key.workload[:200], key.params, key.script[:500]
         files = [Path(key.source)] if key.source else []
     job.key_fingerprint = keys.fingerprint(files)

@@ -17,7 +17,7 @@ from calibration import clock
 from calibration.domain.deaths import Death
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.samples import Attribution
-from placement.domain import reservations
+from placement.domain import containers, reservations
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
 from placement.domain.outcomes import Evidence, Verdict, decide_outcome
@@ -27,6 +27,8 @@ from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
 from placement.services import aftermath, capping, cycle_row, evidence, notices, postmortems
 from placement.services.learning import Windows
+from placement.services.strays import Strays
+from placement.services.strays import ended as stray_words
 
 log = logging.getLogger(__name__)
 _TOGETHER = 32  # ends of one transaction: it holds the only write lock of SQLite
@@ -51,6 +53,7 @@ class Round:
     device_totals: Mapping[str, int | None]
     reserved: Mapping[str, int | None] = field(default_factory=dict)
     seen: tuple[float, Attribution] | None = None  # the unix second of the reading, and whose what was
+    strays: Strays | None = None  # containers that are nobody's, though a job may have started them
 
     def gives(self, device: str) -> dict[str, int]:
         """Return the bytes that a device gives to one run at most, by kind; nothing where its size is unknown."""
@@ -71,6 +74,7 @@ class Ending:
     at: datetime
     row: Mapping[str, Any]
     blamed: Finding | None = None
+    tells: bool = True  # whether what was seen of it is all of it; what a container of its own took is not
 
 
 def run_dir_of(job: Job) -> Path:
@@ -89,7 +93,13 @@ def why_lost(status: RunStatus, run_dir: Path) -> str:
     return "its runner was killed and its processes are gone; nobody saw its exit code"
 
 
-def judged(job: Job, record: ExitRecord | None, lost: str, seen: tuple[float, Attribution] | None = None) -> Ending:
+def judged(
+    job: Job,
+    record: ExitRecord | None,
+    lost: str,
+    seen: tuple[float, Attribution] | None = None,
+    strays: Strays | None = None,
+) -> Ending:
     """Return how an attempt ended, read from its records and the reading that saw it; nothing is stored yet."""
     run_dir = run_dir_of(job)
     receipt, refused_at = evidence.cap_receipt(run_dir) or (None, None)
@@ -115,10 +125,16 @@ def judged(job: Job, record: ExitRecord | None, lost: str, seen: tuple[float, At
             "trimmed_bytes": record.log.trimmed_bytes,
             "group": evidence.group(run_dir),
         }
+        if record.container:
+            kept_evidence["container"] = evidence.container(run_dir, record)
+    held = strays.held(job.pk) if strays else ""
+    if held:
+        kept_evidence["not_freed"] = held
+    tells = bool(job.image) or not (containers.unkept(job.command, job.argv) or (strays and strays.has_client(job.pk)))
     row = {
         "state": State.FINISHED,
         "outcome": verdict.outcome,
-        "sentence": f"{verdict.sentence} {_more(job, blamed)}".strip()[:1000],
+        "sentence": f"{verdict.sentence} {_more(job, blamed)} {stray_words(held)}".strip()[:1000],
         "evidence": kept_evidence,
         "charges": capping.at_the_end(job),
         "exit_code": record.code if record else None,
@@ -130,7 +146,7 @@ def judged(job: Job, record: ExitRecord | None, lost: str, seen: tuple[float, At
         "leftovers": [m._asdict() for m in record.leftovers] if record else job.leftovers,
         "unsupervised": False,
     }
-    return Ending(job, record, verdict, receipt, ended_at, row, blamed)
+    return Ending(job, record, verdict, receipt, ended_at, row, blamed, tells)
 
 
 def store(endings: Sequence[Ending], round_: Round) -> list[Ended]:
@@ -191,6 +207,7 @@ def _end(ending: Ending, round_: Round) -> bool:
         duration=ending.record.duration_s if ending.record else None,
         kernel_peak=ending.record.max_rss_bytes if ending.record else None,
         most=round_.gives(job.device),
+        tells=ending.tells,
     )
     capping.learn(job, kept.peaks.get("vram") if kept else None, ending.at)
     if verdict.outcome is not Outcome.COMPLETED:  # nothing follows from a success
@@ -218,6 +235,7 @@ def _evidence(
         # The counter is the whole machine's: it says something only of a run that was killed.
         oom_kill_delta=record.oom_kill_delta if record and killed_by_nine else None,
         group=evidence.group(run_dir) if record else None,
+        container=evidence.container(run_dir, record) if record and record.container else None,
         cap_receipt=_receipt(receipt),
         receipt_age_s=receipt_age,
         driver_limit=evidence.driver_limit(run_dir) if job.device else None,

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from placement.runner.jsonfile import control_path, read_json
-from placement.runner.record import EXIT
+from placement.runner.record import EXIT, ExitRecord
+from placement.services import engines
 
 TAIL = 16 << 10  # bytes of each log that may hold the reason
 RECEIPT = 4 << 10  # bytes of the longest receipt
@@ -41,6 +42,13 @@ def group(run_dir: Path) -> dict[str, int] | None:
     if not isinstance(found, dict):
         return None
     return {name: found[name] for name in COUNTERS if _is_count(found.get(name))}
+
+
+def container(run_dir: Path, record: ExitRecord) -> dict[str, Any]:
+    """Return what the engine told of a run's container, with the limit that it had at last in bytes."""
+    found = dict(record.container or {})
+    limit = engines.limit_of(run_dir, found.get("limit"))
+    return {**found, "limit": limit if _is_count(limit) else None}
 
 
 def driver_limit(run_dir: Path) -> dict[str, Any] | None:

@@ -46,12 +46,14 @@ class Inhabitants:
         self._written: dict[str, Listed] = {}
         self._looked = float("-inf")
 
-    def changed(self, reading: Reading, attribution: Attribution) -> dict[str, Listed]:
+    def changed(
+        self, reading: Reading, attribution: Attribution, guesses: Mapping[int, str] | None = None
+    ) -> dict[str, Listed]:
         """Return the lists that read differently, every few seconds. Whoever writes them says so with ``wrote``."""
         if reading.at - self._looked < INHABITANTS_EVERY:
             return {}
         self._looked = reading.at
-        return {n: one for n, one in inside(reading, attribution).items() if self._written.get(n) != one}
+        return {n: one for n, one in inside(reading, attribution, guesses).items() if self._written.get(n) != one}
 
     def wrote(self, lists: Mapping[str, Listed]) -> None:
         """Remember what is stored."""

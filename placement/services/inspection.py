@@ -17,7 +17,7 @@ from calibration.domain.samples import RAM
 from calibration.probes.choose import Instrument
 from placement.domain import containment
 from placement.domain.knobs import Knobs
-from placement.services import accounts, capping, containing, device_environment, premises
+from placement.services import accounts, capping, containing, device_environment, engines, premises
 
 _LOW_DISK = Knobs().disk_low_mib * MIB
 
@@ -42,6 +42,7 @@ def findings() -> list[Finding]:
         ("accounts", _accounts),
         ("probes", _probes),
         ("caps", _caps),
+        ("containers", _containers),
         ("process limit", _process_limit),
         ("disk", _disk),
         ("for tests", _tests),
@@ -154,6 +155,14 @@ def _ram_cap() -> Iterator[Finding]:
         yield Finding("", None, f"not {containment.TRIED.get(kind, kind)}: {why}")
     if not containing.limits(kept["kind"]):
         yield Finding("", None, "the watchdog stops who grows past its charge, once a second; the kernel does not")
+
+
+def _containers() -> Iterator[Finding]:
+    told = engines.told()
+    if settings.CONTAINERS == engines.OFF:
+        yield Finding("containers", None, "switched off; TIDEGATE_CONTAINERS=auto lets jobs run in images, see docs")
+        return
+    yield Finding("containers", bool(told["works"]), told["sentence"])
 
 
 def _process_limit() -> Iterator[Finding]:

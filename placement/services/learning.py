@@ -20,7 +20,9 @@ from calibration.domain.samples import RAM, Attribution, Reading
 from calibration.domain.windows import Window, both_in_one, close, flat_band, observe
 from calibration.models import OpenWindow, Sediment
 from placement import estimates, snapshots
+from placement.domain import containers
 from placement.models import Job
+from placement.services import engines
 
 SAVE_EVERY = 5.0  # seconds between saves of a window whose peaks do not move
 
@@ -58,7 +60,7 @@ class Windows:
                     name: getattr(key, name) for name in ("workload", "fingerprint", "params", "script", "workers")
                 }
                 instrument.open_window(owner(job), fields)
-            ago = max(0.0, time.time() - job.started_at.timestamp()) if job.started_at else 0.0
+            ago = max(0.0, time.time() - began) if (began := _began(job)) else 0.0
             window = Window.from_data(body) if body else Window(started_at=at - ago)
             self._open[job.pk] = Open(window, told=kept.settled if kept else {})
         return self._open[job.pk]
@@ -72,6 +74,8 @@ class Windows:
 
         Only a pool whose figures are of this reading counts as a sample.
         """
+        if job.image and engines.begun_at(job) is None:
+            return False  # its image is being fetched: what the client takes is no need
         kept = self.of(job, reading.at)
         used = _used(job, reading, attribution, kept.window.started_at, knobs)
         read_at = {pool: reading.pools[pool].read_at for pool in (RAM, job.device) if pool in reading.pools}
@@ -128,12 +132,17 @@ class Windows:
         duration: float | None,
         kernel_peak: int | None = None,
         most: Mapping[str, int] | None = None,
+        tells: bool = True,
     ) -> Sediment | None:
         """Make the sediment of an ended run, if anything was seen of it. ``drop`` its window when that is committed.
 
         ``duration`` is the runner's own figure in seconds, None where nobody saw the end; ``kernel_peak`` the
-        kernel's in bytes for the largest process; ``most`` what the device gives to one run at most.
+        kernel's in bytes for the largest process; ``most`` what the device gives to one run at most. Where it
+        does not tell all of it, because containers of its own took more, nothing is kept: zero would be a wrong need.
         """
+        if not tells:
+            instrument.drop_window(owner(job))
+            return None
         kept_open = self._of(job, at, begin=False)
         window = kept_open.window
         # Of a charge for both kinds in one pool no part is known to be either's: it says nothing of what each needs.
@@ -167,6 +176,13 @@ class Windows:
 def owner(job: Job) -> str:
     """Return the name under which the instrument knows a job."""
     return f"job:{job.pk}"
+
+
+def _began(job: Job) -> float | None:
+    """Return the unix second from which a job's own memory counts: a container's image may take long to fetch."""
+    if job.image:
+        return engines.begun_at(job)
+    return job.started_at.timestamp() if job.started_at else None
 
 
 def _free_before(job: Job) -> int | None:
@@ -233,6 +249,11 @@ def _to_peak(job: Job, version: int, kind: str, together: bool) -> float | None:
     return max(known) if len(known) == len(found) else None
 
 
+def _tells_little(job: Job) -> bool:
+    """Return whether a job starts containers itself: what is seen of it looks settled while they fill the machine."""
+    return not job.image and bool(containers.unkept(job.command, job.argv))
+
+
 def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) -> dict[str, Any]:
     charges: dict[str, Any] = {}
     vram = window.levels.get("vram")
@@ -256,7 +277,7 @@ def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) ->
             at=at,
             measured_need=charge["at_start"],
             seconds_to_peak=_to_peak(job, version, kind, together),
-            shape_varies=bool(job.workload and job.workload.shape_varies),
+            shape_varies=bool(job.workload and job.workload.shape_varies) or _tells_little(job),
             seen_on_device=seen,
             fixed_cap=charge.get("cap") if kind == "vram" else None,
             before=before,

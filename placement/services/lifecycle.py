@@ -23,7 +23,7 @@ from placement.runner.record import Started
 from placement.runner.signals import signal_member
 from placement.runner.status import Phase, RunStatus, look
 from placement.runner.stop_request import request_stop
-from placement.services import aftermath, cycle_row, notices
+from placement.services import aftermath, cycle_row, engines, notices
 from placement.services.ending import Ended, Ending, Round, judged, release, run_dir_of, store, why_lost
 
 log = logging.getLogger(__name__)
@@ -58,9 +58,17 @@ def _reap(job: Job, now: Round) -> Ended | Ending | None:
     if job.state == State.ADMITTED and status.started is not None:
         _mark_running(job, status)
     if status.phase is Phase.EXITED and status.exit is not None:
-        return judged(job, status.exit, "", now.seen)
+        return judged(job, status.exit, "", now.seen, now.strays)
     if status.phase is Phase.LOST:
-        return judged(job, None, why_lost(status, run_dir_of(job)), now.seen)
+        lives, record = engines.last_word(job) if job.image else (False, None)
+        if not lives:
+            why = "" if record else why_lost(status, run_dir_of(job))
+            return judged(job, record, why, now.seen, now.strays)
+        status = replace(status, phase=Phase.UNSUPERVISED)
+        _note_flags(job, status)
+        if job.stop_requested_at is not None:
+            _ask_to_stop(job, status, now.knobs)
+        return None
     if status.phase is Phase.NEW:
         return _not_begun(job, status)
     _note_flags(job, status)

@@ -17,11 +17,9 @@ from django.utils import timezone
 from calibration import clock
 from calibration import services as instrument_store
 from calibration.domain.attribution import attribute
-from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, Attribution, Claim, Identity, PoolState, Reading
 from calibration.probes.choose import Instrument
 from placement import snapshots
-from placement.domain import containers as container_rules
 from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
@@ -33,6 +31,8 @@ from placement.services import (
     cycle_row,
     delivering,
     draining,
+    engines,
+    flags,
     learning,
     left_behind,
     lifecycle,
@@ -41,12 +41,12 @@ from placement.services import (
     nodes,
     notices,
     progress,
+    strays,
     watching,
 )
 from placement.services.history import History, Inhabitants, ledger
 
 log = logging.getLogger(__name__)
-_CACHED_WORTH_TELLING = 1 << 30
 _DISCOVER_EVERY = 10.0  # seconds
 
 
@@ -68,6 +68,8 @@ class Agent:
         self.caps = capping.Caps()
         self.groups = containing.Groups()
         self.labels = containers.Labels()
+        self.engines = engines.Engines()
+        self.strays = strays.Strays()
         self.known: dict[str, frozenset[Identity]] = {}
         self.lost_since: dict[str, datetime] = {}
         self.leavings = left_behind.Leavings(node)
@@ -113,10 +115,13 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     jobs = _jobs(agent.node)
     version = learning.store_version()
     reading = agent.instrument.read(_owned(agent, jobs))  # 1 read
+    agent.engines.look(jobs)
+    agent.labels.know((engines.ident(job), learning.owner(job)) for job in jobs if job.image)
     marker_of, container_of = agent.markers.reader(reading), agent.labels.owner
     found = attribute(reading, _claims(agent, jobs), marker_of=marker_of, container_of=container_of)  # 2 attribute
     agent.known = dict(found.members)
     agent.leavings.look(reading, found)
+    agent.strays.look(jobs, reading, found)
     changed = [
         job
         for job in jobs
@@ -128,17 +133,20 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     totals = {pool.pool: pool.total for pool in reading.pools.values()}
     reserved = {pool.pool: pool.reserved for pool in reading.pools.values()}
     seen = (reading.wall, found)
-    round_ = lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals, reserved, seen)
+    round_ = lifecycle.Round(agent.windows, reading.at, knobs, instrument_knobs, totals, reserved, seen, agent.strays)
     admitted = [job for job in jobs if job.state == State.ADMITTED]
     ended = lifecycle.reap(jobs, round_)  # 4 reap
     notices.started([job for job in admitted if job.state == State.RUNNING])
     for job in ended:
         agent.drains.begin(job.pools, reading.at + knobs.drain_max_seconds)
         containing.closed(job.job)
+        engines.closed(job.job)
     over = {e.job.pk for e in ended}
     left = [job for job in jobs if job.pk not in over]
     agent.caps.forget(job.pk for job in left)
     agent.groups.forget(left)
+    agent.engines.forget(left)
+    agent.strays.forget(left)
     agent.groups.disputes(reading, found)
     agent.groups.reserve(reading.pools[RAM].total, knobs)
     _store(agent, left, reading, found, knobs)  # 5 store
@@ -201,14 +209,16 @@ def _save_observed(
             {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
             for i in sorted(found.members.get(learning.owner(job), frozenset()))
         ][:500]
-        flags = [*_flags(job, reading, over), *_cached(found.cached.get(learning.owner(job), 0))]
-        if (job.members, job.flags) != (members, flags):
-            job.members, job.flags = members, flags
+        told = flags.of(job, reading, over, found.cached.get(learning.owner(job), 0))
+        if outside := strays.running(agent.strays.held(job.pk)):
+            told.append(outside)
+        if (job.members, job.flags) != (members, told):
+            job.members, job.flags = members, told
             if job not in changed:
                 changed.append(job)
         if agent.caps.refresh(job, reading, found.members.get(learning.owner(job), ())) and job not in changed:
             changed.append(job)
-        if agent.groups.refresh(job) and job not in changed:
+        if (agent.engines if job.image else agent.groups).refresh(job) and job not in changed:
             changed.append(job)
     if not changed:
         return
@@ -222,40 +232,6 @@ def _save_observed(
         Lease.objects.bulk_update(moved, ["bytes"], batch_size=200)
 
 
-def _flags(job: Job, reading: Reading, over: int) -> list[str]:
-    """Return sentences about a job's memory that its lease does not say; ``over`` bytes above a charge are no news."""
-    flags = [
-        f"uses {gib(used, charge['granted'])} on {reading.pools[pool].name}, "
-        f"above the {gib(charge['granted'], used)} that it was granted"
-        for pool, charge in sorted(job.charges.items())
-        if pool in reading.pools
-        and (used := job.used.get(pool)) is not None
-        and used - charge["granted"] > max(over, charge.get("margin") or 0)
-    ]
-    for pool, used in sorted(job.used.items()):
-        if pool in (RAM, job.device) or not used:
-            continue
-        name = reading.pools[pool].name if pool in reading.pools else pool
-        leased = reading.pools[job.device].name if job.device in reading.pools else (job.device or "no device")
-        flags.append(f"uses {gib(used)} on {name}, which it does not lease (it leases {leased})")
-    if job.device and job.device in job.used and job.used[job.device] is None:
-        flags.append("its device memory is not reported by the driver")
-    if unkept := container_rules.unkept(job.command, job.argv):
-        flags.append(unkept)
-    if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
-        flags.append("its device is lost")
-    if job.device in reading.pools and reading.pools[job.device].state is PoolState.GONE:
-        flags.append("its device is gone: a MIG instance, removed")
-    return flags
-
-
-def _cached(size: int) -> list[str]:
-    """Return what to say of file pages that a job keeps in memory: they are not charged to it."""
-    if size < _CACHED_WORTH_TELLING:
-        return []
-    return [f"+{gib(size)} of cached files, which are no need: the kernel can drop them"]
-
-
 def _store(agent: Agent, jobs: list[Job], reading: Reading, found: Attribution, knobs: Knobs) -> None:
     now = clock.now()
     for pool in reading.pools.values():
@@ -265,7 +241,7 @@ def _store(agent: Agent, jobs: list[Job], reading: Reading, found: Attribution, 
             agent.lost_since.pop(pool.pool, None)
     free = agent.drains.free(reading, knobs)
     points = agent.history.points(reading, found, ledger(jobs, reading, knobs))
-    lists = agent.inhabitants.changed(reading, found)
+    lists = agent.inhabitants.changed(reading, found, agent.strays.rules())
     # One transaction for all: a commit of its own costs more than what each of them writes.
     with cycle_row.in_line(), transaction.atomic():
         lost, draining_now, left = agent.lost_since, agent.drains.pools(), agent.leavings.told()
@@ -294,6 +270,7 @@ def _store_node(agent: Agent, reading: Reading, now: float, knobs: Knobs) -> Non
         processes_free=machine.processes_free(len(reading.processes)),
         capacity_note=reading.capacity_note[:200],
         containment=containing.told(),
+        containers=agent.engines.told,
         tick_ms=round((time.monotonic() - agent.began) * 1000, 1),
-        notes=list(reading.notes)[:20],
+        notes=[*agent.engines.notes, *reading.notes][:20],
     )

@@ -26,6 +26,7 @@ _COPIED = (
     *("name", "note", "user", "workload", "params", "command", "argv", "setup", "cwd", "environment", "workers"),
     *("gpu", "exclusive", "node_wanted", "device_wanted", "declared_ram", "declared_vram", "time_limit_s", "priority"),
     *("key_workload", "key_fingerprint", "key_params", "key_script", "demo", "array", "array_index", "retry_policy"),
+    *("image", "engine"),
 )
 
 
@@ -92,7 +93,11 @@ def _refused(job: Job, again: Job) -> str:
     snapshot = snapshots.take(without_jobs=True)
     _, instrument = snapshots.knobs_now()
     request = Request(
-        Gpu(again.gpu), Exclusive(again.exclusive), again.node_wanted or None, again.device_wanted or None
+        Gpu(again.gpu),
+        Exclusive(again.exclusive),
+        again.node_wanted or None,
+        again.device_wanted or None,
+        (again.engine or "any") if again.image else "",
     )
     said = could_ever(snapshot, request, estimates.estimate_of(again, rows.version(), instrument))
     return "" if any(check.ok for check in said) else said[0].sentence

@@ -16,11 +16,8 @@ from django.db.models import QuerySet
 from calibration import clock
 from placement import snapshots
 from placement.domain.arrays import list_with_index, with_index
-from placement.domain.environment import (
-    DEFAULT_PATH,
-    BadVariable,
-    build_environment,
-)
+from placement.domain.containers import refused_names
+from placement.domain.environment import DEFAULT_PATH, BadVariable, build_environment
 from placement.domain.errors import Refused
 from placement.domain.jobs import State
 from placement.domain.outcomes import not_started
@@ -29,7 +26,7 @@ from placement.runner.identity import identify
 from placement.runner.jsonfile import write_record
 from placement.runner.launch import LaunchResult, launch
 from placement.runner.record import claim
-from placement.services import accounts, capping, containing, device_environment, lifecycle, secrets
+from placement.services import accounts, capping, containing, device_environment, engines, lifecycle, secrets
 
 Launch = Callable[[Path], LaunchResult]
 """Starts a runner for a run directory: by itself, or from a nursery that is kept."""
@@ -163,16 +160,19 @@ def spec(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict[str, A
             if job.argv
             else {"command": with_index(job.command, job.array_index)}
         )
+    whole = environment(job, run_dir, account)
+    inside = {"env": whole, "setup": job.setup, "account": account}
+    if job.image:
+        inside |= engines.spec(job, run_dir, command, account, whole, containing.limit_of_container(job, knobs))
+        command = {"argv": inside.pop("argv")}
     return {
         "version": 1,
         "job_id": job.pk,
         "attempt": job.attempt,
         "node": job.node,
         **command,
-        "setup": job.setup,
+        **inside,
         "cwd": job.cwd,
-        "env": environment(job, run_dir, account),
-        "account": account,
         "umask": 0o022,
         "log_limit_bytes": knobs.log_limit_mib << 20,
         "time_limit_s": job.time_limit_s,
@@ -185,7 +185,10 @@ def spec(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict[str, A
 
 
 def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict[str, str]:
-    """Return a job's whole environment, built from nothing: base, devices, cap, workload, submission."""
+    """Return a job's whole environment, built from nothing: base, devices, cap, workload, submission.
+
+    What it is in a container of its own is added to what its image says, so there is no base.
+    """
     name = account["name"] if account else accounts.worker_name()
     base = {
         "PATH": os.environ.get("PATH", DEFAULT_PATH) if account is None else DEFAULT_PATH,
@@ -198,6 +201,8 @@ def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict
     listed = {key: os.environ[key] for key in (*_LISTED, *settings.JOB_ENVIRONMENT) if key in os.environ}
     given = secrets.unseal(bytes(job.environment)) if job.environment else {}
     preset = secrets.unseal(bytes(job.workload.environment)) if job.workload and job.workload.environment else {}
+    if job.image:
+        base, listed = {"PYTHONUNBUFFERED": "1"}, {n: v for n, v in listed.items() if not refused_names([n])}
     python_path = {**listed, **preset, **given}.get("PYTHONPATH", "")
     around = device_environment.of(job, {**preset, **given}, python_path, other_account=account is not None)
     capping.note(run_dir, around.told)
@@ -209,7 +214,10 @@ def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict
         **_array_variables(job),
         **around.variables,
     }
-    return build_environment(base, listed, preset, given, ours)
+    built = build_environment(base, listed, preset, given, ours)
+    if job.image:
+        return {name: built[name] for layer in (base, listed, preset, given, ours) for name in layer}
+    return built
 
 
 def _array_variables(job: Job) -> dict[str, str]:

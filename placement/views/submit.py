@@ -68,7 +68,8 @@ def workload_fields(request: HttpRequest) -> HttpResponse:
     form = _form(request)
     response = render(request, "placement/_workload.html", {"form": form, "workload": form.chosen})
     if form.chosen is not None:
-        filled = {n: form.initial[n] for n in ("cwd", "setup", "workers", "exclusive", "time_limit_s")}
+        names = ("cwd", "setup", "workers", "exclusive", "time_limit_s", "image", "engine")
+        filled = {n: form.initial[n] for n in names}
         response["HX-Trigger"] = json.dumps({"prefill": {n: str(v) for n, v in filled.items()}})
     return response
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
+
 import pytest
 
 from placement.domain.containers import (
@@ -8,12 +11,17 @@ from placement.domain.containers import (
     id_of,
     kill_command,
     label_command,
+    limit_command,
+    list_command,
     problem,
+    refused_names,
     remove_command,
     run_command,
+    shell_text,
     state_command,
     stop_command,
     unkept,
+    version_command,
 )
 
 ID = "0123456789abcdef" * 4
@@ -29,15 +37,57 @@ def test_a_container_is_named_labelled_and_written_down() -> None:
     assert line[:3] == ["docker", "run", "--init"]
     assert (after(line, "--name"), after(line, "--label")) == ("tidegate-1a-7-1", "tidegate.job=7")
     assert after(line, "--cidfile") == "/runs/7-1/control/cid"
-    assert after(line, "--env") == "TIDEGATE_JOB_ID=7"
+    assert "TIDEGATE_JOB_ID=7" in line
     assert line[-1] == "team/train:2"
-    assert not {"--memory", "--gpus", "--user", "--rm"} & set(line)
+    assert after(line, "--security-opt") == "no-new-privileges"
+    assert not {"--memory", "--gpus", "--user", "--rm", "--device", "--entrypoint"} & set(line)
+
+
+def test_without_a_device_it_is_given_none_whatever_its_image_asks_for() -> None:
+    assert "NVIDIA_VISIBLE_DEVICES=void" in run_command(PLAIN)
+    with_one = run_command(replace(PLAIN, devices=("GPU-a",)))
+    assert "NVIDIA_VISIBLE_DEVICES=void" not in with_one
+    assert after(with_one, "--gpus") == '"device=GPU-a"'
+    assert after(run_command(replace(PLAIN, engine="/usr/bin/podman", devices=("GPU-a",))), "--device") == (
+        "nvidia.com/gpu=GPU-a"
+    )
+
+
+def test_a_text_is_run_by_a_shell_inside_after_its_set_up_line_and_behind_the_shim() -> None:
+    text = shell_text("echo $PYTHONPATH; echo $X", "export X='a b'", "/shim dir")
+    line = run_command(replace(PLAIN, text=text, seen=("/shim dir",)))
+    assert after(line, "--volume") == "/shim dir:/shim dir:ro"
+    at = line.index("--entrypoint")
+    inside = [line[at + 1], *line[at + 3 :]]
+    done = subprocess.run(inside, capture_output=True, text=True, env={"PYTHONPATH": "/image"}, check=True)
+    assert done.stdout == "/shim dir:/image\na b\n"
+    assert subprocess.run(inside, capture_output=True, text=True, env={}, check=True).stdout == "/shim dir\na b\n"
+
+
+def test_a_set_up_line_that_fails_ends_it_with_its_code() -> None:
+    done = subprocess.run(["sh", "-c", shell_text("echo ran", "(exit 4)")], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "set-up line failed with code 4" in done.stderr
+
+
+def test_only_an_engine_without_rights_of_its_own_keeps_the_number_of_its_user() -> None:
+    line = run_command(replace(PLAIN, engine="podman", user="1000:1000", keep_id=True))
+    assert after(line, "--userns") == "keep-id"
+    assert "--userns" not in run_command(replace(PLAIN, user="1000:1000", keep_id=True))
+
+
+@pytest.mark.parametrize(
+    "name", ["LD_PRELOAD", "PATH", "HOME", "DOCKER_HOST", "docker_host", "CONTAINERS_CONF", "GODEBUG"]
+)
+def test_what_the_client_reads_itself_is_given_to_no_container(name: str) -> None:
+    assert name in refused_names(["LR", name])
+    assert refused_names(["LR", "PYTHONPATH", "MY_PATH", "GOAL_2", "HF_HOME"]) == ""
 
 
 def test_its_memory_has_no_swap_beside_it_and_its_devices_are_named_by_uuid() -> None:
     line = run_command(
         Container(
-            engine="podman",
+            engine="/usr/bin/docker",
             image="i",
             job=7,
             name="n",
@@ -72,14 +122,19 @@ def test_no_value_of_a_variable_is_in_the_line() -> None:
         )
     )
     assert "s3cret" not in " ".join(line)
-    assert [line[at + 1] for at, word in enumerate(line) if word == "--env"] == ["TIDEGATE_JOB_ID", "TOKEN"]
+    assert [line[at + 1] for at, word in enumerate(line) if word == "--env"][1:] == ["TIDEGATE_JOB_ID", "TOKEN"]
 
 
 def test_the_lines_that_end_it_and_ask_about_it() -> None:
-    assert stop_command("docker", "n", 9.6) == ["docker", "stop", "--time", "10", "n"]
+    assert stop_command("docker", "n") == ["docker", "stop", "--time", "@grace", "n"]
     assert kill_command("docker", "n") == ["docker", "kill", "n"]
     assert remove_command("podman", "n") == ["podman", "rm", "--force", "n"]
-    assert state_command("docker", "n")[-2:] == ["{{.State.OOMKilled}} {{.State.ExitCode}}", "n"]
+    told = "{{.State.OOMKilled}} {{.State.ExitCode}} {{.State.Running}} {{.State.StartedAt}}"
+    assert state_command("docker", "n")[-2:] == [told, "n"]
+    assert limit_command("docker", "n", 5)[1:] == ["update", "--memory", "5b", "--memory-swap", "5b", "n"]
+    assert list_command("podman")[:3] == ["podman", "ps", "--all"]
+    assert "{{.Server.Version}}" in version_command("/usr/bin/docker")
+    assert "{{.Client.Version}}" in version_command("podman")
     assert label_command("docker", ID)[-2:] == ['{{index .Config.Labels "tidegate.job"}}', ID]
 
 

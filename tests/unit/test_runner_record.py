@@ -44,7 +44,7 @@ def test_records_of_the_first_version_load_and_come_out_the_same(run_dir: Path) 
     assert read_exit is not None
     assert {"version": 1, **record.started_fields(read_started)} == started
     assert {"version": 1, **record.leader_fields(read_leader)} == leader
-    assert {"version": 1, **record.exit_fields(read_exit)} == {**ended, "cgroup": None}
+    assert {"version": 1, **record.exit_fields(read_exit)} == {**ended, "cgroup": None, "container": None}
     assert read_leader.left[1] == Member(9096, 99121, "a) b", None)
 
 

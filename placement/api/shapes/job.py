@@ -66,6 +66,8 @@ class Job(Shape):
     exclusive: Literal["no", "device", "machine"]
     priority: int
     time_limit_s: Seconds
+    image: str | None = Field(description="Of the container that it runs in; null: in none.")
+    engine: str | None = Field(description="docker or podman; null: the first that its node has.")
     declared_ram: Bytes
     declared_vram: Bytes
     attempt: int

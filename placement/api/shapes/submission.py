@@ -48,6 +48,8 @@ class SubmissionBody(Body):
     declared_vram: Amount = None
     time_limit_s: float | None = None
     priority: int | None = Field(None, description="Above 0: for operators.")
+    image: str | None = Field(None, description="Its container's image; left out: the workload's, or no container.")
+    engine: str | None = Field(None, description="docker or podman; left out: the first that its node has.")
     after: list[int | After] | None = Field(
         None,
         description="Jobs that have to end first: ok: it completed; any: it ended; failed: it ended badly.",

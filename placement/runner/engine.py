@@ -1,0 +1,160 @@
+"""The container of a run: told, asked and ended through its engine's own program, whose lines the service wrote."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+GRACE = "@grace"  # stands in a stop line for the seconds
+TAKES_S = 20.0  # seconds that an engine gets for one answer
+NO_CONTAINER = (125, 126, 127)  # codes by which a client says that nothing was run; a command may end with them, too
+_LONGEST = 1 << 16
+_ADVICE = ("Run 'docker", "See 'docker", "Run 'podman", "See 'podman")
+
+
+class Container(NamedTuple):
+    """How a run's container is dealt with. ``limit`` in bytes; ``env`` is what the engine's program needs itself."""
+
+    name: str
+    cidfile: str
+    stop: tuple[str, ...]
+    kill: tuple[str, ...]
+    state: tuple[str, ...]
+    remove: tuple[str, ...]
+    limit: int | None
+    env: Mapping[str, str]
+
+
+class State(NamedTuple):
+    """What an engine says of a container. ``there`` None: it does not answer, and ``why`` says how."""
+
+    there: bool | None
+    runs: bool = False
+    began: bool = False
+    oom_killed: bool = False
+    code: int | None = None
+    why: str = ""
+
+
+def parse_container(value: Any) -> Container | None:
+    """Return the container in a spec's field, None where the run has none. ValueError names what is wrong."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ValueError("the container is no table")
+    env, limit = value.get("env"), value.get("limit")
+    if not isinstance(env, dict) or not all(isinstance(text, str) for text in env.values()):
+        raise ValueError("the container's environment is no table of texts")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
+        raise ValueError("the container's limit is no number of bytes")
+    stop, kill, state, remove = (_line(value, name) for name in ("stop", "kill", "state", "remove"))
+    return Container(_text(value, "name"), _text(value, "cidfile"), stop, kill, state, remove, limit, env)
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"the container has no {name}")
+    return value
+
+
+def _line(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = fields.get(name)
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
+        raise ValueError(f"the container's line {name} is no list of texts")
+    return tuple(value)
+
+
+def ident(c: Container) -> str:
+    """Return the id of the container, "" while there is none: its image is still being fetched."""
+    try:
+        descriptor = os.open(c.cidfile, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, 256).decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def ending_line(c: Container, grace_s: float) -> list[str]:
+    """Return the line that ends the container: politely, or at once without a grace."""
+    return list(c.kill) if grace_s <= 0 else [str(round(grace_s)) if word == GRACE else word for word in c.stop]
+
+
+def begin_end(c: Container, grace_s: float) -> int | None:
+    """Have the engine end the container, without waiting for it; return the pid of its program, None for none."""
+    null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+    try:
+        return _spawn(ending_line(c, grace_s), c.env, null)
+    except OSError:
+        return None  # whoever waits for the end asks again
+
+
+def look(c: Container, takes_s: float = TAKES_S) -> State:
+    """Return what the engine says of the container."""
+    code, said = ask(c.state, c.env, takes_s)
+    if code == 0 and len(words := said.split()) >= 4:
+        oom, ended, runs, since = words[:4]
+        number = int(ended) if ended.lstrip("-").isdecimal() else None
+        return State(True, runs == "true", not since.startswith("0001-"), oom == "true", number)
+    if "o such" in said:  # "No such object", "no such container"
+        return State(False)
+    return State(None, why=said[-300:] or f"{c.state[0]} did not answer")
+
+
+def ask(line: Sequence[str], env: Mapping[str, str], takes_s: float = TAKES_S) -> tuple[int | None, str]:
+    """Run one line and return its code and the end of what it said; code None where it did not end in time."""
+    listen, speak = os.pipe()
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, speak, 1),
+        (os.POSIX_SPAWN_DUP2, speak, 2),
+    ]
+    try:
+        pid = _spawn(line, env, actions)
+    except OSError as error:
+        os.close(listen)
+        return None, f"{line[0]}: {error.strerror}"
+    finally:
+        os.close(speak)
+    said, in_time = _hear(listen, time.monotonic() + takes_s)
+    os.close(listen)
+    if not in_time:
+        os.kill(pid, signal.SIGKILL)
+    try:
+        _, status = os.waitpid(pid, 0)
+    except ChildProcessError:  # somebody else waits for all children of this process
+        return None, said
+    return (os.waitstatus_to_exitcode(status) if in_time else None), said or ("" if in_time else "it took too long")
+
+
+def _hear(listen: int, deadline: float) -> tuple[str, bool]:
+    said = b""
+    while (left := deadline - time.monotonic()) > 0:
+        if not select.select([listen], [], [], left)[0]:
+            break
+        part = os.read(listen, 4096)
+        if not part:
+            return said.decode("utf-8", "replace").strip(), True
+        said = (said + part)[-_LONGEST:]
+    return said.decode("utf-8", "replace").strip(), False
+
+
+def _spawn(line: Sequence[str], env: Mapping[str, str], actions: list[Any]) -> int:
+    every = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+    return os.posix_spawn(line[0], list(line), dict(env), file_actions=actions, setsigmask=(), setsigdef=every)
+
+
+def sentence(log: str, code: int) -> str:
+    """Return why nothing was run, from the end of what the client wrote: its own last words, without its advice."""
+    lines = [line.strip() for line in log.splitlines()]
+    told = [line for line in lines if line and not line.startswith(_ADVICE)]
+    why = told[-1][:600] if told else f"the container's client ended with code {code} and said nothing"
+    return f"could not start: {why}"

@@ -1,0 +1,44 @@
+"""Sentences beside a running job: what its lease does not say, and what is outside of our reach."""
+
+from __future__ import annotations
+
+from calibration.domain.resources import gib
+from calibration.domain.samples import RAM, PoolState, Reading
+from placement.domain import containers
+from placement.models import Job
+from placement.services import engines
+
+_CACHED_WORTH_TELLING = 1 << 30
+
+
+def of(job: Job, reading: Reading, over: int, cached: int) -> list[str]:
+    """Return sentences about a job; ``over`` bytes above a charge are no news, ``cached`` are bytes of file pages."""
+    flags = [
+        f"uses {gib(used, charge['granted'])} on {reading.pools[pool].name}, "
+        f"above the {gib(charge['granted'], used)} that it was granted"
+        for pool, charge in sorted(job.charges.items())
+        if pool in reading.pools
+        and (used := job.used.get(pool)) is not None
+        and used - charge["granted"] > max(over, charge.get("margin") or 0)
+    ]
+    for pool, used in sorted(job.used.items()):
+        if pool in (RAM, job.device) or not used:
+            continue
+        name = reading.pools[pool].name if pool in reading.pools else pool
+        leased = reading.pools[job.device].name if job.device in reading.pools else (job.device or "no device")
+        flags.append(f"uses {gib(used)} on {name}, which it does not lease (it leases {leased})")
+    if job.device and job.device in job.used and job.used[job.device] is None:
+        flags.append("its device memory is not reported by the driver")
+    if job.image:
+        flags += engines.flags(job)
+    elif unkept := containers.unkept(job.command, job.argv):
+        flags.append(unkept)
+    if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
+        flags.append("its device is lost")
+    if job.device in reading.pools and reading.pools[job.device].state is PoolState.GONE:
+        flags.append("its device is gone: a MIG instance, removed")
+    if job.device in reading.pools and reading.pools[job.device].state is PoolState.GONE:
+        flags.append("its device is gone: a MIG instance, removed")
+    if cached >= _CACHED_WORTH_TELLING:
+        flags.append(f"+{gib(cached)} of cached files, which are no need: the kernel can drop them")
+    return flags

@@ -1,0 +1,236 @@
+"""Jobs in containers through the whole loop: real runners, and an engine that is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.models import Sediment
+from placement import snapshots
+from placement.domain.containers import UNKEPT
+from placement.domain.errors import Infeasible, Refused
+from placement.domain.jobs import Outcome, State
+from placement.models import Job, Node
+from placement.runner.identity import Identity, alive
+from placement.selectors import again
+from placement.services import containing, engines, inspection, jobs, lifecycle
+from tests.engines import Docker, docker, gone
+from tests.integration.loop_here import GIB, Here, control, here, leased
+from tests.wait import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Docker]:
+    with docker() as made:
+        yield made
+
+
+@pytest.fixture
+def node(settings: Any, tmp_path: Path, engine: Docker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
+    monkeypatch.setenv("PATH", f"{engine.folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("DOCKER_FAKE", str(engine.home))
+    settings.CONTAINERS, settings.CONTAINER_MOUNTS, settings.RAM_LIMIT = "auto", [], "watched"
+    with here(settings, tmp_path) as made:
+        yield made
+    for name in ("oom", "pull", "down", "kept"):
+        (engine.home / name).unlink(missing_ok=True)
+
+
+def log_of(job: Job) -> str:
+    return (lifecycle.run_dir_of(job) / "stdout.log").read_text()
+
+
+def up(node: Here, engine: Docker, **fields: Any) -> tuple[Job, str, int]:
+    """Return a job whose container runs, the container's name and its process."""
+    job = node.run(STUBBORN, image="team/train:2", **fields)
+    until(lambda: "up" in log_of(job), 20, "its first words")
+    name = containing.name_of(job)
+    return job, name, int(engine.state(name)["pid"])
+
+
+def test_a_job_runs_in_its_image_and_its_first_line_says_so(node: Here, engine: Docker) -> None:
+    job = node.end(node.submit('echo "in $TIDEGATE_JOB_ID $GIVEN"', image="team/train:2", environment={"GIVEN": "x y"}))
+    assert (job.outcome, log_of(job)) == (Outcome.COMPLETED, f"in {job.pk} x y\n")
+    line = next(words for words in reversed(engine.asked()) if words[0] == "run")
+    cap = job.charges["ram"]["cap"]
+    assert line[line.index("--memory") + 1] == f"{cap}b"
+    assert line[line.index("--label") + 1] == f"tidegate.job={job.pk}"
+    assert "/tmp:/tmp" in line
+    assert f"{os.geteuid()}:{os.getegid()}" in line
+    assert "x y" not in " ".join(line)
+    assert containing.name_of(job) not in engine.names()
+    assert job.evidence["container"]["oom_killed"] is False
+    node_row = Node.objects.get()
+    assert node_row.containers == {"works": ["docker"], "sentence": "docker 27.1.0 answers; no podman was found"}
+    assert snapshots.node_now("testnode").engines == ("docker",)  # type: ignore[union-attr]
+
+
+def test_a_job_whose_container_was_killed_at_its_limit_ran_past_its_cap(node: Here, engine: Docker) -> None:
+    (engine.home / "oom").touch()
+    job = node.end(node.submit("kill -9 $$", image="team/train:2"))
+    assert job.outcome == Outcome.CAP_EXCEEDED
+    assert "its container was killed at its own limit of " in job.sentence
+    assert job.evidence["memory"] == "ram"
+    again_ = node.submit("kill -9 $$", image="team/train:2")
+    assert (again_.estimate["pools"]["ram"].get("at_least") or again_.estimate["pools"]["ram"]["need"]) > 0
+    jobs.cancel(node.user, again_.pk)
+
+
+def test_what_cannot_be_fetched_could_not_be_started_and_teaches_nothing(node: Here) -> None:
+    job = node.end(node.submit("true", image="missing/x"))
+    assert job.outcome == Outcome.START_FAILED
+    assert "pull access denied for missing/x" in job.sentence
+    assert not Sediment.objects.filter(owner=f"job:{job.pk}").exists()
+
+
+def test_while_its_image_is_fetched_nothing_of_it_is_measured(node: Here, engine: Docker) -> None:
+    (engine.home / "pull").touch()
+    job = node.run("echo up; sleep 60", image="team/train:2")
+    for _ in range(3):
+        node.tick()
+    job.refresh_from_db()
+    assert job.flags == ["its image is being fetched: nothing of it is measured yet"]
+    assert job.used == {}
+    assert not job.charges["ram"].get("settled")
+    (engine.home / "pull").unlink()
+    until(lambda: engines.begun_at(job) is not None, 20, "its container")
+    node.tick()
+    job.refresh_from_db()
+    assert job.flags == []
+    assert job.used["ram"] is not None
+    assert job.charges["ram"]["force"]["sentence"].endswith("by its container's own limit")
+    jobs.cancel(node.user, job.pk)
+    node.end(job)
+
+
+def test_a_cancelled_job_keeps_its_lease_until_its_container_is_gone(node: Here, engine: Docker) -> None:
+    job, name, pid = up(node, engine)
+    node.tick()
+    job.refresh_from_db()
+    assert pid in {member["pid"] for member in job.members}
+    jobs.cancel(node.user, job.pk)
+    node.tick()
+    assert leased(job)
+    assert not gone(pid)
+    job = node.end(job)
+    assert job.outcome == Outcome.CANCELLED
+    assert gone(pid)
+    assert name not in engine.names()
+    assert not leased(job)
+
+
+def test_a_job_whose_runner_was_killed_ends_with_its_container(node: Here, engine: Docker) -> None:
+    job, name, pid = up(node, engine)
+    os.kill(job.runner["pid"], signal.SIGKILL)
+    os.kill(job.child["pid"], signal.SIGKILL)
+    until(lambda: not alive(Identity(**job.runner)), 20, "the runner's end")
+    node.tick()
+    job.refresh_from_db()
+    assert (job.state, job.unsupervised) == (State.RUNNING, True)
+    jobs.cancel(node.user, job.pk)
+    job = node.end(job)
+    assert gone(pid)
+    assert name not in engine.names()
+    assert job.outcome == Outcome.CANCELLED
+
+
+def test_a_container_that_ended_unseen_tells_its_code(node: Here, engine: Docker, tmp_path: Path) -> None:
+    wait = f"echo up; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; exit 4"
+    job = node.run(wait, image="team/train:2")
+    until(lambda: "up" in log_of(job), 20, "its first words")
+    os.kill(job.runner["pid"], signal.SIGKILL)
+    os.kill(job.child["pid"], signal.SIGKILL)
+    until(lambda: not alive(Identity(**job.runner)), 20, "the runner's end")
+    (tmp_path / "go").touch()
+    job = node.end(job)
+    assert (job.outcome, job.exit_code) == (Outcome.FAILED, 4)
+    assert containing.name_of(job) not in engine.names()
+
+
+def test_a_leftover_of_an_ended_run_is_removed_or_told_and_a_running_one_is_left(node: Here, engine: Docker) -> None:
+    job, name, pid = up(node, engine)
+    ours = containing.name_of(Job(pk=0, attempt=0)).removesuffix("0-0")
+    for other in (f"{ours}99-1", "tidegate-other-1-1"):
+        ended = {**engine.state(name), "done": True, "pid": 0}
+        (engine.home / f"{other}.json").write_text(json.dumps(ended))
+    (engine.home / "kept").touch()
+    (note,) = engines.leftovers("docker", set())
+    assert f"{ours}99-1" in note
+    assert "container is busy" in note
+    (engine.home / "kept").unlink()
+    assert engines.leftovers("docker", set()) == []
+    assert set(engine.names()) == {name, "tidegate-other-1-1"}
+    assert not gone(pid)
+    (engine.home / "tidegate-other-1-1.json").unlink()
+    jobs.cancel(node.user, job.pk)
+    node.end(job)
+
+
+def test_where_no_engine_works_a_container_can_never_start_and_why_is_told(node: Here, settings: Any) -> None:
+    node.tick()
+    with pytest.raises(Infeasible, match=r"testnode: no podman\.") as told:
+        node.submit("true", image="x", engine="podman")
+    assert "it runs in a container" in told.value.sentence
+    settings.CONTAINERS = "off"
+    node.new_worker()
+    node.tick()
+    with pytest.raises(Infeasible, match="switched off"):
+        node.submit("true", image="x")
+    assert node.submit("true").state == State.QUEUED
+
+
+def test_a_container_is_part_of_the_key_and_is_kept_when_it_is_used_again(node: Here) -> None:
+    plain, first = node.submit("python3 t.py"), node.submit("python3 t.py", image="team/train:2")
+    other = node.submit("python3 t.py", image="team/train:3", engine="docker")
+    assert len({job.key_params for job in (plain, first, other)}) == 3
+    assert again.of(node.user, other.pk, False).fields["image"] == "team/train:3"
+    assert again.of(node.user, other.pk, False).fields["engine"] == "docker"
+    jobs.cancel(node.user, other.pk)
+    repeated = jobs.retry(node.user, other.pk)
+    assert (repeated.image, repeated.engine, repeated.key_params) == ("team/train:3", "docker", other.key_params)
+
+
+@pytest.mark.parametrize(
+    "fields, name",
+    [
+        ({"image": "--privileged"}, "image"),
+        ({"image": "x", "engine": "lxc"}, "engine"),
+        ({"engine": "docker"}, "engine"),
+        ({"image": "x", "environment": {"LD_PRELOAD": "/tmp/x.so"}}, "environment"),
+        ({"image": "x", "argv": ("true",), "command": "", "setup": "export A=1"}, "setup"),
+    ],
+)
+def test_what_cannot_be_a_container_is_refused_beside_its_field(node: Here, fields: dict[str, Any], name: str) -> None:
+    with pytest.raises(Refused) as told:
+        node.submit(**{"command": "true", **fields})
+    assert name in told.value.fields
+
+
+def test_the_doctor_has_a_row(node: Here, settings: Any) -> None:
+    def row() -> tuple[bool | None, str]:
+        (found,) = [f for f in inspection.findings() if f.what == "containers"]
+        return found.ok, found.sentence
+
+    assert row() == (True, "docker 27.1.0 answers; no podman was found")
+    settings.CONTAINERS = "off"
+    assert row()[0] is None
+
+
+def test_an_ordinary_job_that_runs_a_client_teaches_nothing(node: Here) -> None:
+    job = node.run("sleep 0.3; docker run x >/dev/null 2>&1; sleep 0.2; true", declared_ram=GIB // 8)
+    node.tick()
+    job.refresh_from_db()
+    assert UNKEPT in job.flags
+    job = node.end(job)
+    assert job.outcome == Outcome.COMPLETED
+    assert not Sediment.objects.filter(owner=f"job:{job.pk}").exists()
+    assert not (control(job) / "cid").exists()
