@@ -16,6 +16,12 @@ def of(model: str, user: str, default: int) -> Allowance:
     return allowance(list(seen[:NEWEST]), default)
 
 
+def by_person(model: str, default: int) -> dict[str, Allowance]:
+    """Return the same for each person whose runs on this model told something, by name."""
+    users = ContextSeen.objects.filter(model=model).order_by("user").values_list("user", flat=True).distinct()
+    return {user: of(model, user, default) for user in users}
+
+
 def keep(model: str, user: str, owner: str, size: int, at: datetime) -> None:
     """Keep what one run showed, once per owner; older ones than count are let go."""
     fields = {"model": model, "user": user, "bytes": size, "at": at}

@@ -78,6 +78,10 @@ def _device(row: Device, node: str, read: _Read) -> dict[str, Any]:
         "draining": row.draining,
         "measurable": row.measurable,
         "simulated": row.simulated,
+        "parent": row.parent,
+        "heading": row.heading,
+        "shares": row.shares,
+        "one_pool": row.one_pool,
         "held": wire.hold(row),
         "pool": read.of(node, row.uuid),
     }

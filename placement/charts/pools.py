@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calibration.domain.lineage import SERVICE
@@ -41,11 +41,13 @@ def figure(
     shown: tuple[int, int] | None = None,
     whole: bool = True,
     most: int = MOST,
+    marks: Sequence[tuple[int, str]] = (),
 ) -> dict[str, Any]:
     """Return everything a chart draws, bytes as GiB; ``names`` maps owner to what to call it.
 
     ``shown`` is the stretch of time that the chart spans, in unix seconds. The lines of what is booked and kept are
-    left out of a small chart (``whole`` False). ``most`` is how many owners are told apart.
+    left out of a small chart (``whole`` False). ``most`` is how many owners are told apart. ``marks`` are (unix second,
+    sentence) of moments from which figures count in another way.
     """
     x = traces.millis(series.at)
     named, summed = _told_apart(series, most)
@@ -68,6 +70,9 @@ def figure(
     if declared is not None:
         lines.append(traces.line("declared", "wait", x, traces.gib([declared for _ in x]), key="declared", dash="dot"))
     reach = max((amount for amount in (*series.total, *series.booked, declared) if amount is not None), default=None)
+    for number, (at, said) in enumerate(marks if whole and reach else ()):
+        ends = [at * 1000] * 2
+        lines.append(traces.line(said, "soft", ends, [0, (reach or 0) / GIB], key=f"mark{number}", dash="dot"))
     layout = {
         "xaxis": traces.times(**({"range": traces.millis(shown)} if shown else {})),
         "yaxis": traces.amounts(**({"range": [0, reach / GIB * 1.04]} if reach else {})),

@@ -11,7 +11,7 @@ from calibration.domain.lineage import SERVICE
 from calibration.domain.resources import gib
 from calibration.models import PoolNow, PoolProcesses
 from placement.models import Job
-from placement.selectors import devices, tanks
+from placement.selectors import devices, hardware, tanks
 from placement.selectors.tanks import Tank
 from placement.selectors.wording import listing, mapping, whole
 
@@ -25,6 +25,7 @@ RULES = {
     "session": "shares the session of one of the job's processes",
     "": "no job started it and none has it in its session",
 }
+UNEXPLAINED = "in use, but no process that can be read has it"
 RUNNER = "a runner: what starts and watches a job is Tidegate's own"
 NARROW = 0.15  # percent of a pool below which nothing is drawn
 LABELLED = 11.0  # percent from which on there is room for a name
@@ -207,7 +208,10 @@ class _Pool:
         if owners.get(SERVICE):
             self._part(SERVICE, "self", "Tidegate itself", owners[SERVICE])
         self._part("", "ext", "not ours", now.external, "no job of ours; the gate leaves it its memory")
-        self._part("?", "unk", "not explained", now.unexplained, "in use, but no process that can be read has it")
+        for owner, words, amount in hardware.left(now):
+            self._part(f"left-{owner}", "unk", words, amount, "nobody's: who starts next does not inherit it")
+        rest = hardware.unexplained(now)
+        self._part("?", "unk", "not explained", rest, hardware.files(now) or UNEXPLAINED)
         held = now.reserved
         if held:
             self._part("!", "drv", "the driver's own", held, "neither free nor used: the driver keeps it to itself")

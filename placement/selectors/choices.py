@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.contrib.auth import get_user_model
 
 from placement.models import Device, Workload
-from placement.selectors import wording
+from placement.selectors import hardware, wording
 from placement.selectors.asked import NO_DEVICE, SORTS, STATES, Asked
 
 MOST = 300  # options of one select; whoever is not among them is found by the address or the search
@@ -47,7 +47,7 @@ def known() -> Known:
     """Return people, workloads and devices by name."""
     people = get_user_model().objects.filter(is_active=True).order_by("username")
     devices = Device.objects.filter(retired=False).select_related("node").order_by("node__name", "index", "name")
-    rows = list(devices[:MOST])
+    rows = hardware.placeable(devices[:MOST])
     many = len({row.node_id for row in rows}) > 1
     named = tuple((row.uuid, f"{row.name} of {row.node.name}" if many else row.name) for row in rows)
     return Known(

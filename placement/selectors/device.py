@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement import snapshots
 from placement.models import AuditEntry, Device, Job, Node
-from placement.selectors import devices, now_lists, tanks
+from placement.selectors import devices, hardware, now_lists, tanks
 from placement.selectors.asked import NO_DEVICE, Asked
 from placement.selectors.rows import WaitingRow
 from placement.selectors.tanks import Holder, Tank
@@ -78,7 +78,7 @@ def siblings(node: str, pool: str) -> tuple[Sibling, ...]:
     found = []
     rows = devices.nodes()
     for row in rows:
-        for one in sorted((d for d in row.devices.all() if not d.retired), key=lambda d: (d.index, d.name, d.pk)):
+        for one in hardware.placeable(row.devices.all()):
             found.append((row.name, one.uuid, one.name))
         found.append((row.name, RAM, f"RAM of {row.name}" if len(rows) > 1 else "RAM"))
     return tuple(Sibling(name, where(n, p), (n, p) == (node, pool)) for n, p, name in found)
@@ -107,10 +107,14 @@ def page(row: Device | Node, viewer: int, *, sees_commands: bool) -> PoolPage | 
     inside = tanks.holders(jobs, node, pool, now)
     asked = Asked(device=NO_DEVICE if pool == RAM else pool)
     waiting = now_lists.waiting(asked, viewer)
-    measured, booked = _sums(row, now, inside)
+    if isinstance(row, Device) and (row.shares or row.one_pool):  # its sums are those of the pool that it shares
+        of_ram = PoolNow.objects.filter(node=node, pool=RAM).first()
+        measured, booked = _sums(row.node, of_ram, tanks.holders(jobs, node, RAM, of_ram))
+    else:
+        measured, booked = _sums(row, now, inside)
     return PoolPage(
         tank=tank,
-        inmates=_inmates(inside, {job.pk: job for job in jobs}, pool),
+        inmates=_inmates(inside, {job.pk: job for job in jobs}, pool, hardware.guesses(now)),
         others=tuple(owner for owner in tank.owners if not owner.href),
         measured=measured,
         booked=booked,
@@ -126,7 +130,9 @@ def events(row: Device | Node) -> QuerySet[AuditEntry]:
     return AuditEntry.objects.filter(subject=subject).order_by("-id")[:EVENTS_SHOWN]
 
 
-def _inmates(inside: list[Holder], jobs: dict[int, Job], pool: str) -> tuple[Inmate, ...]:
+def _inmates(
+    inside: list[Holder], jobs: dict[int, Job], pool: str, guesses: Mapping[str, int]
+) -> tuple[Inmate, ...]:
     found = []
     for h in inside:
         charge = mapping(mapping(jobs[h.job].charges).get(pool))
@@ -138,14 +144,19 @@ def _inmates(inside: list[Holder], jobs: dict[int, Job], pool: str) -> tuple[Inm
                 name=h.name,
                 tone=tanks.tone(h.job),
                 owner=jobs[h.job].user.get_username(),
-                used=gib(h.used) if h.used is not None else "not measured",
+                used=gib(h.used) if h.used is not None else _guessed(guesses.get(f"job:{h.job}")),
                 growth=gib(more) if more >= 1 << 20 else "",
-                booked=gib(h.held),
+                booked=gib(h.held) if charge else "in RAM",
                 cap=gib(cap) if cap else "",
                 exact=f"{h.used:,} bytes" if h.used is not None else "",
             )
         )
     return tuple(found)
+
+
+def _guessed(amount: int | None) -> str:
+    """Return what to write where the driver names a process and not its size."""
+    return "not measured" if amount is None else f"about {gib(amount)} (a guess: sizes are not told)"
 
 
 def _sums(row: Device | Node, now: PoolNow | None, inside: list[Holder]) -> tuple[Sum, Sum]:
@@ -187,6 +198,7 @@ def _facts(row: Device | Node, now: PoolNow | None) -> tuple[tuple[str, str], ..
             ("Index", str(row.index)),
             ("Read by", _backend(row)),
             ("Busy", f"{round((now.busy or 0) * 10) * 10} %" if now and now.busy is not None else "not told"),
+            *hardware.facts(row, now),
         ]
     else:
         found = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from calibration import clock
 from calibration.domain.resources import gib
@@ -12,7 +13,7 @@ from placement import snapshots
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import Knobs
 from placement.models import Device, Job, Node
-from placement.selectors import tanks, wording
+from placement.selectors import hardware, tanks, wording
 from placement.selectors.tanks import Tank
 
 RUNNING = (
@@ -21,6 +22,10 @@ RUNNING = (
     "stop_requested_at", "stop_by", "progress__share", "progress__left_s", "progress__read_at", "progress__usual_s",
 )  # fmt: skip
 """The columns that pages and the API show of a job that runs; the others weigh ten times as much."""
+
+
+CLOSED = {"heading": "no instance", "unmeasured": "not measured"}
+"""Words for devices that are there and take nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +56,14 @@ def all_tanks(jobs: list[Job] | None = None, *, sees_commands: bool) -> tuple[Ta
     found: list[Tank] = []
     nodes = list(Node.objects.order_by("name").prefetch_related("devices"))
     for node in nodes:
-        devices = sorted((d for d in node.devices.all() if not d.retired), key=lambda d: (d.index, d.name, d.pk))
-        for device in devices:
-            now = readings.get((node.name, device.uuid))
-            found.append(_device(node, device, now, look))
-        found.append(_ram(node, readings.get((node.name, RAM)), look, many=len(nodes) > 1))
+        ram = _ram(node, readings.get((node.name, RAM)), look, many=len(nodes) > 1)
+        names = {d.uuid: d.name for d in node.devices.all()}
+        for device in hardware.placeable(node.devices.all()):
+            made = _device(node, device, readings.get((node.name, device.uuid)), look, names)
+            if (device.shares or device.one_pool) and not made.state:
+                made = replace(made, left=ram.left, left_title=ram.left_title, state=ram.state)
+            found.append(made)
+        found.append(ram)
     return tuple(found)
 
 
@@ -94,7 +102,7 @@ def by_key() -> dict[tuple[str, str], Device | Node]:
     found: dict[tuple[str, str], Device | Node] = {}
     for row in nodes():
         found[row.name, RAM] = row
-        found |= {(row.name, d.uuid): d for d in row.devices.all() if not d.retired}
+        found |= {(row.name, d.uuid): d for d in hardware.placeable(row.devices.all())}
     return found
 
 
@@ -112,21 +120,29 @@ def pool_exists(node_name: str, pool: str) -> bool:
     return Device.objects.filter(node__name=node_name, uuid=pool).exists()
 
 
-def _device(node: Node, device: Device, now: PoolNow | None, look: Look) -> Tank:
+def _device(node: Node, device: Device, now: PoolNow | None, look: Look, names: Mapping[str, str]) -> Tank:
     total = now.total if now and now.total is not None else None
+    shares = device.shares or device.one_pool
     inside = tanks.holders(look.jobs, node.name, device.uuid, now)
     layers, legend, left = tanks.fill(
         now, total or device.declared, "vram", inside, knobs=look.knobs, sees_commands=look.sees_commands
     )
     state, notes = _state(now, look, measurable=device.measurable)
-    notes += _holds(device) + (["takes exclusive jobs only"] if device.exclusive_only else [])
+    notes += hardware.notes(device, names) + _holds(device)
+    notes += ["takes exclusive jobs only"] if device.exclusive_only else []
     if not device.measurable:
         left = max(0, device.declared - sum(h.held for h in inside))
         notes.append("no probe can read it: gated on declared capacity alone")
     if device.simulated and "simulated" not in (device.model or device.backend):
         notes.append("simulated")
-    left = min(left, max(0, device.declared - sum(h.held for h in inside))) if left is not None else None
-    part = device.declared / total * 100 if total and device.declared < total else None
+    left = (
+        left
+        if shares
+        else min(left, max(0, device.declared - sum(h.held for h in inside)))
+        if left is not None
+        else None
+    )
+    part = device.declared / total * 100 if total and device.declared < total and not shares else None
     if part is not None:
         notes.append(f"{gib(device.declared, total)} of it declared")
     return Tank(
@@ -153,6 +169,7 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
     inside = tanks.holders(look.jobs, node.name, RAM, now)
     layers, legend, left = tanks.fill(now, total, "ram", inside, knobs=look.knobs, sees_commands=look.sees_commands)
     state, notes = _state(now, look, measurable=True)
+    notes += [said] if (said := hardware.files(now)) else []
     notes += _holds(node)
     if node.ram_pressure:
         notes.append("memory pressure: nothing starts until use falls below the low mark")
@@ -188,6 +205,8 @@ def _state(now: PoolNow | None, look: Look, *, measurable: bool) -> tuple[str, l
     """Return a word for why nothing can start here ("" when the reading is good) and what it means."""
     if not measurable:
         return "", []
+    if now is not None and now.state in CLOSED:
+        return CLOSED[now.state], [now.message]
     if now is None or (now.read_at is None and now.state == "ok"):
         return "no reading", ["not read yet: nothing starts here before the first reading"]
     if now.state != "ok":

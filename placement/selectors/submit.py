@@ -9,6 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from placement.domain import sweeps
 from placement.domain.submission import Submission, looks_like_gpu
 from placement.models import Device, Job, Node, Workload
+from placement.selectors import hardware
 
 DIRECTORIES_SHOWN = 8
 RECENT = 200  # jobs of a user that are looked at for what they used last
@@ -26,7 +27,8 @@ class Choices:
 
 def choices(user: AbstractBaseUser) -> Choices:
     """Return what this user's form offers; directories are those of their own jobs, newest first."""
-    devices = Device.objects.filter(retired=False).select_related("node").order_by("node__name", "index")
+    known = Device.objects.filter(retired=False).select_related("node").order_by("node__name", "index")
+    devices = hardware.placeable(known)
     nodes = list(Node.objects.order_by("name").values_list("name", flat=True))
     many = len(nodes) > 1
     recent = Job.objects.filter(user_id=user.pk).order_by("-id").values_list("cwd", flat=True)[:RECENT]

@@ -14,6 +14,7 @@ from calibration.models import PoolNow
 from placement.domain import reservations
 from placement.domain.knobs import Knobs
 from placement.domain.snapshot import Pool
+from placement.selectors import hardware
 from placement.selectors.wording import listing, mapping, steady, whole
 
 TONES = 8
@@ -110,9 +111,11 @@ def holders(jobs: Iterable[Any], node: str, pool: str, now: PoolNow | None) -> l
     measured = mapping(now.owners) if now else {}
     found = []
     for job in jobs:
-        if job.node != node or pool not in mapping(job.charges):
+        charges = mapping(job.charges)
+        # One whose device shares main memory is charged there, and seen here with what it uses.
+        if job.node != node or (pool not in charges and pool != job.device) or not charges:
             continue
-        charge = mapping(job.charges[pool])
+        charge = mapping(charges.get(pool))
         owner = f"job:{job.pk}"
         used = whole(measured[owner]) if owner in measured else whole(mapping(job.used).get(pool))
         found.append(Holder(job.pk, job.name, used, whole(charge.get("held")) or 0, whole(charge.get("margin")) or 0))
@@ -165,7 +168,10 @@ def fill(
             legend.append(Owner("self", "Tidegate itself", _about(own), title=_exact(own)))
         put("external", "ext", now.external, f"not ours: {gib(now.external)}")
         legend += _outsiders(now, sees_commands)
-        put("unknown", "unk", now.unexplained, f"not explained by any process: {gib(now.unexplained)}")
+        for _, words, amount in hardware.left(now):
+            put("unknown", "unk", amount, f"{words}: {gib(amount)}")
+        rest = hardware.unexplained(now)
+        put("unknown", "unk", rest, f"not explained by any process: {gib(rest)}")
     if total is None:
         return tuple(layers), tuple(legend), None
     back = kept(kind, total, (h.margin for h in inside), knobs)
@@ -186,9 +192,10 @@ def _outsiders(now: PoolNow, sees_commands: bool) -> list[Owner]:
         lines.append(Owner("ext", "not ours", "unknown (the driver names no sizes)"))
     elif not lines and now.external and now.external >= 64 * MIB:
         lines.append(Owner("ext", "not ours", _about(now.external), title=_exact(now.external)))
-    if now.unexplained and now.unexplained >= 64 * MIB:
-        used = _about(now.unexplained)
-        lines.append(Owner("unk", "not explained by any process", used, title=_exact(now.unexplained)))
+    lines += [Owner("unk", words, _about(amount), title=_exact(amount)) for _, words, amount in hardware.left(now)]
+    rest = hardware.unexplained(now)
+    if rest and rest >= 64 * MIB:
+        lines.append(Owner("unk", "not explained by any process", _about(rest), title=_exact(rest)))
     return lines
 
 

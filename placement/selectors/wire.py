@@ -20,7 +20,7 @@ from placement.models import Cycle, Job
 from placement.models.holds import Holdable
 from placement.selectors import devices, expected
 from placement.selectors.waiting_rows import Lines
-from placement.selectors.wording import mapping, whole
+from placement.selectors.wording import listing, mapping, whole
 
 KINDS = ("vram", "ram")
 
@@ -102,6 +102,8 @@ def pool(row: PoolNow, at: float, sees_commands: bool) -> dict[str, Any]:
         "external": row.external,
         "external_who": who,
         "unexplained": row.unexplained,
+        "left": [{"owner": one[0], "bytes": one[1], "until": one[2]} for one in listing(row.left) if len(one) == 3],
+        "files": row.files,
         "owners": row.owners,
         "age_s": None if age is None or age == float("inf") else round(age, 3),
     }

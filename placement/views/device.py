@@ -13,7 +13,7 @@ from calibration.domain.samples import RAM
 from placement.charts import export, pools
 from placement.forms.declarations import Declaration, DeviceForm, NodeForm
 from placement.models import Device, Node, Role
-from placement.selectors import access, device, devices, kept
+from placement.selectors import access, device, devices, hardware, kept
 from placement.selectors.device import PoolPage
 from placement.selectors.queue import digest
 from placement.views.door import door
@@ -58,6 +58,7 @@ def series(request: HttpRequest, node: str, pool: str) -> HttpResponse:
         shown=(now - span.seconds, now),
         whole="small" not in request.GET,
         most=pools.MOST if since is None else len(found.owners),  # whoever asked knows who is summed
+        marks=hardware.marks(pool, now - span.seconds) if since is None else (),
     )
     return JsonResponse({**answer, "says": STEPS.get(found.step, f"each {found.step} s")})
 

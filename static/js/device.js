@@ -15,7 +15,8 @@
     const drawn = new Set(known.data.map((trace) => trace.meta.key));
     if ([...fresh.keys()].some((key) => !drawn.has(key) && !summed.has(key))) return null;
     const sum = (keys) => x.map((_, i) => keys.reduce((all, key) => all + (fresh.get(key)?.[i] || 0), 0));
-    return { x, ys: known.data.map((trace) => fresh.get(trace.meta.key) || sum(trace.meta.of || [])) };
+    const mark = ({ meta }) => meta.key.startsWith("mark") && x.map(() => null); // stands where it stands
+    return { x, ys: known.data.map((trace) => mark(trace) || fresh.get(trace.meta.key) || sum(trace.meta.of || [])) };
   }
   const span = () => { const end = Date.now(); return [end - LENGTH[range] * 1000, end]; };
 

@@ -96,6 +96,47 @@ def test_the_first_version_counts_the_cache_of_the_whole_tree(machine: Machine) 
     assert machine.read() == (8 * GIB, 5 * GIB, "/job")
 
 
+def test_the_first_version_s_limit_binds_with_what_its_cache_leaves(machine: Machine) -> None:
+    machine.own("4:memory:/docker/abc")
+    machine.v1("docker/abc", 8 * GIB, 6 * GIB, total_inactive_file=2 * GIB, total_active_file=GIB, inactive_file=GIB)
+    assert machine.read() == (8 * GIB, 5 * GIB, "/docker/abc")
+
+
+def test_a_container_of_the_first_version_sees_its_own_group_as_the_root(machine: Machine) -> None:
+    machine.own("4:memory:/docker/only-the-host-sees-this")
+    machine.v1("", 8 * GIB, 6 * GIB, total_inactive_file=2 * GIB)
+    assert machine.read() == (8 * GIB, 4 * GIB, "/")
+
+
+def test_of_two_hierarchies_the_one_that_governs_memory_decides(machine: Machine) -> None:
+    (machine.proc / "self" / "cgroup").write_text("5:cpu,memory:/box\n0::/box\n")
+    (machine.groups / "unified" / "box").mkdir(parents=True)
+    machine.v1("box", 8 * GIB, 2 * GIB)
+    assert machine.read() == (8 * GIB, 6 * GIB, "/box")
+
+
+def test_memory_of_a_device_among_the_machine_s_nodes_is_no_ram(machine: Machine, tmp_path: Path) -> None:
+    def node(number: int, cpus: str, total: int, free: int, files: int = 0) -> None:
+        folder = tmp_path / f"sys/devices/system/node/node{number}"
+        folder.mkdir(parents=True)
+        (folder / "cpulist").write_text(f"{cpus}\n")
+        figures = {"MemTotal": total, "MemFree": free, "Inactive(file)": files}
+        (folder / "meminfo").write_text("".join(f"Node {number} {n}: {s // 1024} kB\n" for n, s in figures.items()))
+
+    (machine.proc / "meminfo").write_text(f"MemTotal: {576 << 20} kB\nMemAvailable: {500 << 20} kB\n")
+    node(0, "0-71", 480 * GIB, 400 * GIB)
+    node(1, "", 96 * GIB, 60 * GIB, 10 * GIB)
+    node(2, "", 128 * GIB, 128 * GIB)  # memory behind a link of its own: nobody's device has that size
+
+    def read(*devices: int) -> tuple[int | None, int | None]:
+        found = ram_capacity(str(machine.proc), str(machine.groups), str(tmp_path / "sys"), devices)
+        return found.total, found.available
+
+    assert read(96 * GIB) == (480 * GIB, 430 * GIB)
+    assert read(97871 << 20, 24 * GIB) == (480 * GIB, 430 * GIB), "as the driver counts it"
+    assert read() == read(24 * GIB) == (576 * GIB, 500 * GIB)
+
+
 def test_a_limit_above_the_host_gives_the_host(machine: Machine) -> None:
     machine.own("0::/job")
     machine.v2("job", 800000000 * 1024, 5 * GIB)

@@ -25,6 +25,10 @@ class Device(Shape):
     draining: bool
     measurable: bool = Field(description="False: no probe can read it; it is gated on its declaration alone.")
     simulated: bool
+    parent: str = Field(description="UUID of the card that this MIG instance is a part of; empty: of none.")
+    heading: bool = Field(description="Its MIG instances are the devices; it takes no job itself.")
+    shares: bool = Field(description="It has no memory of its own: its pool is the node's RAM.")
+    one_pool: bool = Field(description="An admin said that it shares the node's RAM.")
     held: Held | None
     pool: Pool | None = Field(description="null: not read yet.")
 
@@ -101,6 +105,7 @@ class DeviceDeclared(Declared):
     name: str = Field("", min_length=1, max_length=40)
     declared: Amount = None
     exclusive_only: bool = False
+    one_pool: bool = False
 
 
 class DeviceBody(DeviceDeclared):

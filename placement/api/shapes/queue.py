@@ -20,6 +20,14 @@ class Outsider(Shape):
     name: str | None = None
 
 
+class Left(Shape):
+    """Memory that outlived its process: a part of what is unexplained, and whose it was."""
+
+    owner: str
+    bytes: int
+    until: float = Field(description="Unix seconds.")
+
+
 class Pool(Shape):
     """One body of memory, as it was read last."""
 
@@ -37,6 +45,8 @@ class Pool(Shape):
     external: Bytes
     external_who: list[Outsider]
     unexplained: Bytes
+    left: list[Left]
+    files: Bytes = Field(description="Of RAM: files that live in it (/dev/shm) and shared segments, whoever made them.")
     owners: dict[str, int | None]
     age_s: Seconds
 
