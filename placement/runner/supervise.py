@@ -11,6 +11,7 @@ from placement.runner import cgroup, engine
 from placement.runner.cgroup import NONE, Group
 from placement.runner.closing import closed
 from placement.runner.descendants import MAX_LISTED, Member, describe, walk
+from placement.runner.emptying import empty
 from placement.runner.jsonfile import control_path
 from placement.runner.limits import LogLimit, TimeLimit
 from placement.runner.notes import Notes
@@ -34,7 +35,6 @@ _LOOK_EVERY_S = 1.0
 _FAST_LOOK_S = 0.1
 # A storm of short processes must not keep the loop from its other duties.
 _REAPED_AT_ONCE = 2000
-_EMPTY_WITHIN_S = 2.0
 
 
 def read_oom_kills() -> int | None:
@@ -226,13 +226,9 @@ class Watch:
         )
 
     def _empty_group(self) -> None:
-        """End what is in the group and no child of ours: wait() says nothing of those whom somebody moved there."""
-        deadline = time.monotonic() + _EMPTY_WITHIN_S
-        while cgroup.populated(self._group) and time.monotonic() < deadline:
-            if self._spec.sweep == "keep" and not self._ending.begun:
-                return
-            cgroup.kill(self._group)
-            time.sleep(0.01)
+        if self._spec.sweep == "keep" and not self._ending.begun:
+            return
+        empty(self._group, self._child.identity.boot_id, lambda text: self._notes.say("stubborn", text))
 
 
 def log_figures(logs: tuple[LogLimit, LogLimit]) -> LogFigures:

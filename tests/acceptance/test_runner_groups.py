@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -158,6 +159,17 @@ def test_a_storm_in_a_group_ends_with_it(plan: Plan, reason: str) -> None:
     assert time.monotonic() - began < 0.3 + 2
     assert record.killed
     assert not cgroup.populated(group)
+
+
+def test_who_was_moved_into_the_group_ends_with_it(plan: Plan) -> None:
+    grouped(plan)
+    with subprocess.Popen(["/bin/sleep", "300"]) as stranger:
+        run = run_in(plan, "echo up; until [ -e go ]; do sleep 0.05; done")
+        run.wait_for_log(b"up")
+        cgroup.join(group_of_run(run.dir), stranger.pid)
+        (run.home / "go").touch()
+        assert stranger.wait(10) == -signal.SIGKILL
+        assert run.ended(5).code == 0
 
 
 def test_when_its_runner_was_killed_too_the_group_still_knows_it(plan: Plan) -> None:

@@ -64,6 +64,10 @@ def test_each_rung_that_was_passed_over_says_why(told: dict[str, Any]) -> None:
     assert told["cyd"]["tried"] == []
 
 
+def test_all_jobs_together_leave_the_machine_its_reserve(told: dict[str, Any]) -> None:
+    assert told["cyd"]["reserve"] == [str(600 * MIB), str(500 * MIB)]
+
+
 def test_root_makes_scopes_for_one_account_and_around_its_own_processes_alone(told: dict[str, Any]) -> None:
     said = told["cyd"]["asked"]
     assert "Permission denied" in said["another"]

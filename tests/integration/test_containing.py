@@ -13,7 +13,8 @@ from django.test import Client
 
 from calibration.domain.attribution import attribute
 from calibration.models import Sediment
-from placement import loop
+from placement import loop, snapshots
+from placement.domain import reservations
 from placement.domain.containment import of_job, of_node, why_not
 from placement.models import Job, Node, Role
 from placement.runner import cgroup
@@ -120,6 +121,20 @@ def test_under_a_policy_that_only_warns_nothing_limits_and_the_group_still_count
     assert cgroup.limit_of(group_of(job)) is None
     assert job.charges["ram"]["force"]["sentence"] == "watched, not kept: the policy only warns"
     until(lambda: loop.agent().groups.claim(job)["group_ram"] > 100 * MIB, 10, "what the kernel counts")
+
+
+def test_all_jobs_together_leave_the_machine_its_reserve(node: Here, settings: Any) -> None:
+    limited(settings)
+    plan = containing.here(settings.RAM_LIMIT).plan
+    if plan.scope:
+        pytest.skip("the slice is systemd's")
+    node.tick()
+    knobs, _ = snapshots.knobs_now()
+    total = loop.agent().instrument.ram().total
+    assert total is not None
+    limit = cgroup.limit_of(Group("", plan.memory, 1) if plan.memory else Group(plan.base, plan.base, 2))
+    assert limit == (total - reservations.floor_of("ram", total, knobs)) // 4096 * 4096
+    assert limit < total
 
 
 def test_switched_off_a_job_has_no_group_and_the_node_says_so(node: Here, settings: Any, client: Client) -> None:

@@ -20,6 +20,7 @@ from placement.runner.identity import alive
 from placement.runner.ladder import KINDS, Machine, choose
 from placement.runner.launch import launch
 from placement.runner.record import read_exit, read_started
+from placement.runner.scopes import limit_slice, spawn
 from placement.runner.stop_request import request_stop
 
 MIB = 1 << 20
@@ -139,6 +140,17 @@ def strangers() -> dict[str, str]:
     return told
 
 
+def reserve() -> list[str]:
+    """Return the limit of all jobs together after root set one, and after the account that root serves did."""
+    slice_ = Path("/sys/fs/cgroup/tidegate.slice/memory.max")
+    spawn(limit_slice("system", 600 * MIB))
+    asks = "import sys; sys.path.insert(0, '/opt/tidegate'); from placement.runner.scopes import ask; "
+    asks += f"print(ask({{'reserve': {500 * MIB}}}, '/run/tidegate/scopes-1002.sock'))"
+    first = slice_.read_text().strip()
+    subprocess.run(["setpriv", "--reuid=cyd", "--regid=cyd", "--clear-groups", sys.executable, "-c", asks], check=False)
+    return [first, slice_.read_text().strip()]
+
+
 def by_ladder(mark: str) -> dict[str, Any]:
     choice = choose()
     return {"kind": choice.plan.kind, "tried": choice.tried, **story(choice.plan, mark)}
@@ -153,7 +165,7 @@ def main() -> None:
         "root": lambda: by_ladder("root"),
         "ada": lambda: as_account("ada"),
         "bob": lambda: in_a_unit("bob", "Delegate=yes"),  # its group was handed over to it
-        "cyd": lambda: in_a_unit("cyd") | {"asked": strangers()},  # root makes its scopes
+        "cyd": lambda: in_a_unit("cyd") | {"asked": strangers(), "reserve": reserve()},  # root makes its scopes
     }
     for name, what in stories.items():
         try:
