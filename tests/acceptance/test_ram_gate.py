@@ -60,13 +60,12 @@ def test_a_learned_copy_waits_when_booked_room_or_real_memory_runs_out(
 
     # Really full: nothing is declared, but somebody else has the memory.
     gate.unlink()
-    _shell(service, "nodes.edit_node(admin, node.pk, {'ram_declared': None})")
     with _outsider(OUTSIDER):
         free, total = _level(service)
         # What jobs are left is made small, so that the machine need not be filled to its brim for a test.
         knobs = {"floor_ram_share": (free - LEFT) / total, "floor_ram_mib": total // MIB}
-        for name, value in knobs.items():
-            _shell(service, f"KnobOverride.objects.create(name={name!r}, value={value!r}, who='test')")
+        turned = [f"KnobOverride.objects.create(name={name!r}, value={v!r}, who='test')" for name, v in knobs.items()]
+        _shell(service, "; ".join(["nodes.edit_node(admin, node.pk, {'ram_declared': None})", *turned]))
         fifth = person.submit(command)
         full = check(waits(person, fifth, "no_room"), "no_room", "ram")
         figures = full["figures"]

@@ -34,7 +34,7 @@ with app.connection_for_write() as connection, app.amqp.producer_pool.acquire(bl
 """
 
 
-@pytest.fixture(scope="module", params=["redis", "files"])
+@pytest.fixture(scope="module", params=["redis", pytest.param("files", marks=pytest.mark.slow)])
 def at(request: pytest.FixtureRequest) -> Iterator[tuple[LiveService, Person]]:
     with scene(request.param, simulate="1x24GiB") as both:
         yield both
