@@ -130,9 +130,7 @@ def events(row: Device | Node) -> QuerySet[AuditEntry]:
     return AuditEntry.objects.filter(subject=subject).order_by("-id")[:EVENTS_SHOWN]
 
 
-def _inmates(
-    inside: list[Holder], jobs: dict[int, Job], pool: str, guesses: Mapping[str, int]
-) -> tuple[Inmate, ...]:
+def _inmates(inside: list[Holder], jobs: dict[int, Job], pool: str, guesses: Mapping[str, int]) -> tuple[Inmate, ...]:
     found = []
     for h in inside:
         charge = mapping(mapping(jobs[h.job].charges).get(pool))

@@ -37,8 +37,6 @@ def of(job: Job, reading: Reading, over: int, cached: int) -> list[str]:
         flags.append("its device is lost")
     if job.device in reading.pools and reading.pools[job.device].state is PoolState.GONE:
         flags.append("its device is gone: a MIG instance, removed")
-    if job.device in reading.pools and reading.pools[job.device].state is PoolState.GONE:
-        flags.append("its device is gone: a MIG instance, removed")
     if cached >= _CACHED_WORTH_TELLING:
         flags.append(f"+{gib(cached)} of cached files, which are no need: the kernel can drop them")
     return flags
