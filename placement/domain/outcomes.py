@@ -160,7 +160,8 @@ def _group(e: Evidence) -> Verdict | None:
         told += "." if peak is None else f"; at most {gib(peak)} were in use."
         return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "ram")
     below = "" if limit is None else f", below its own limit of {gib(limit)}"
-    told = f"The machine's RAM ran out, and the kernel killed {_processes(count)} of it{below}."
+    whose = "the machine's or what all jobs may have of it"
+    told = f"RAM ran out, {whose}: the kernel killed {_processes(count)} of this one{below}."
     return Verdict(Outcome.OUT_OF_MEMORY, told, "lower_bound", "ram")
 
 

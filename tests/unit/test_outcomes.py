@@ -280,7 +280,8 @@ def test_matrix(evidence: Evidence, outcome: Outcome, feeds: str, memory: str | 
         ),
         (
             Evidence(signal=9, group={"oom": 0, "oom_kill": 2, "memory_max": GIB}),
-            "The machine's RAM ran out, and the kernel killed 2 processes of it, below its own limit of 1.0 GiB.",
+            "RAM ran out, the machine's or what all jobs may have of it: the kernel killed 2 processes of this one, "
+            "below its own limit of 1.0 GiB.",
         ),
         (
             Evidence(code=1, log_tail=CUDA),
