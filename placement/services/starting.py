@@ -63,9 +63,13 @@ def start_all(
             else:
                 ready.append(rows[job_id])
     _note(ready)
+    launched: list[Job] = []
     for job in ready:
         with _logged(job.pk):
             said.append((job.pk, (by or launch)(lifecycle.run_dir_of(job)).message))
+            launched.append(job)
+    for job in launched:  # a driver may take its time: no other start waits for what it says
+        with _logged(job.pk):
             containing.launched(job)
     return said, [(job_id, attempt) for job_id, attempt in asked if job_id not in rows]
 

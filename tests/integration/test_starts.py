@@ -15,7 +15,7 @@ from placement import tasks
 from placement.domain.jobs import State
 from placement.models import Job, Lease, Node
 from placement.runner.identity import Identity, read_boot_id
-from placement.runner.launch import launch
+from placement.runner.launch import LaunchResult, launch
 from placement.runner.record import claim
 from placement.services import dispatching, jobs, starting
 from tests.integration.databases import together
@@ -43,6 +43,29 @@ def test_a_start_that_is_told_three_times_runs_once(node: Here, tmp_path: Path) 
     assert all("is not to be started" in sentence for sentence in said)
     assert len(notes.read_text().splitlines()) == 1
     assert Lease.objects.filter(job=job).count() == 1
+
+
+def test_no_start_waits_for_what_a_driver_says_of_another(node: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.deliver = False
+    both = [node.submit("exit 0", declared_ram=32 * MIB) for _ in range(2)]
+    node.tick()
+    order: list[str] = []
+
+    def launching(run_dir: Path) -> LaunchResult:
+        order.append("launch")
+        return launch(run_dir)
+
+    def asking(job: Job) -> None:
+        order.append("driver")
+        raise TimeoutError("the driver hangs")
+
+    monkeypatch.setattr(starting.containing, "launched", asking)
+    said, missing = starting.start_all([(job.pk, 1) for job in both], launching)
+    assert order == ["launch", "launch", "driver", "driver"]
+    assert ([pk for pk, _ in said], missing) == ([job.pk for job in both], [])
+    for job in both:
+        node.end(job)
+        assert job.outcome == "completed"
 
 
 def test_starts_that_race_before_the_row_says_running_run_once(node: Here, tmp_path: Path) -> None:
