@@ -26,8 +26,6 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         "exclusive": row.exclusive,
         "priority": row.priority,
         "time_limit_s": row.time_limit_s,
-        "image": row.image or None,
-        "engine": row.engine or None,
         "declared_ram": row.declared_ram,
         "declared_vram": row.declared_vram,
         "attempt": row.attempt,
@@ -58,5 +56,5 @@ def one(user: Any, row: Job) -> dict[str, Any]:
     }
     if access.sees_private(user, row):
         shown |= {"note": row.note, "command": row.command, "argv": row.argv, "cwd": row.cwd, "setup": row.setup}
-        shown["params"] = row.params
+        shown |= {"params": row.params, "image": row.image or None, "engine": row.engine or None}
     return shown

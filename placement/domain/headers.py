@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from placement.domain.containers import ENGINES, problem
+
 _MARK = "#SBATCH"
 _SHORT = {"t": "time", "J": "job-name", "G": "gpus", "a": "array", "D": "chdir", "o": "output", "e": "error",
           "p": "partition", "A": "account", "q": "qos", "n": "ntasks", "N": "nodes", "c": "cpus-per-task",
@@ -29,6 +31,8 @@ _CLOCK = re.compile(r"(\d{1,7})(?::(\d{1,2})(?::(\d{1,2}))?)?", re.ASCII)
 _GPUS = re.compile(r"(?:gpu(?::[\w.-]*[A-Za-z][\w.-]*)?:?|[\w.-]*[A-Za-z][\w.-]*:)?(\d{1,4})?", re.ASCII)
 _ARRAY = re.compile(r"(\d{1,7})-(\d{1,7})(?::(\d{1,7}))?(?:%(\d{1,7}))?", re.ASCII)
 _MEMORY = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
+_WITHIN = re.compile(r"(?<=[^\s'\"])#")  # no comment: it is within a word, where shlex would take it for one
+_KEPT = "\x01"
 _USED = re.compile(r"\$\{?(SLURM_\w+)")
 
 
@@ -65,11 +69,12 @@ def _options(script: str) -> list[tuple[str, str]]:
             break
         if not line.startswith(_MARK) or not line[len(_MARK) : len(_MARK) + 1].isspace():
             continue
+        text = _WITHIN.sub(_KEPT, line[len(_MARK) :])
         try:
-            words = shlex.split(line[len(_MARK) :], comments=True)
+            words = shlex.split(text, comments=True)
         except ValueError:
-            words = line[len(_MARK) :].split()
-        found += _pairs(words)
+            words = text.split()
+        found += _pairs([word.replace(_KEPT, "#") for word in words])
     return found
 
 
@@ -147,6 +152,14 @@ def _chdir(value: str) -> tuple[dict[str, str], str]:
     return ({"cwd": value}, "working directory") if value.startswith("/") else ({}, "it is no absolute path")
 
 
+def _image(value: str) -> tuple[dict[str, str], str]:
+    """Take an image as registries write it; pyxis has # between the registry and the name."""
+    named = value.removeprefix("docker://").replace("#", "/", 1)
+    if problem(ENGINES[0], named):
+        return {}, "it is no image that docker or podman would fetch"
+    return {"image": named}, f"container of {named}"
+
+
 def _exclusive(value: str) -> tuple[dict[str, str], str]:
     return ({"exclusive": "machine"}, "the whole machine alone") if not value else ({}, "it means nothing here")
 
@@ -166,5 +179,6 @@ _TAKE: dict[str, Callable[[str], tuple[dict[str, str], str]]] = {
     "mem": _memory,
     "chdir": _chdir,
     "exclusive": _exclusive,
+    "container-image": _image,
     "comment": _note,
 }

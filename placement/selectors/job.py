@@ -84,7 +84,7 @@ class JobPage:
     held: str
     priority: int
     workers: int
-    container: str
+    contained: bool
     same: datetime | None
     can_touch: bool
     can_raise: bool
@@ -122,6 +122,7 @@ class Private:
     cwd: str
     environment: bool
     note: str
+    container: str
 
 
 def find(job_id: int) -> Job | None:
@@ -135,7 +136,7 @@ def private(user: AbstractBaseUser, job: Job) -> Private | None:
         return None
     command = "\n".join(str(part) for part in job.argv) if job.argv else job.command
     command = command if job.array_index is None else with_index(command, job.array_index)
-    return Private(command, job.setup, job.cwd, bool(job.environment), job.note)
+    return Private(command, job.setup, job.cwd, bool(job.environment), job.note, _container(job))
 
 
 def nobody_lacks(user: Any) -> str:
@@ -191,7 +192,7 @@ def page(
         held=wording.held(job.held_by, job.held_until, job.held_why) if job.held_by else "",
         priority=job.priority,
         workers=job.workers,
-        container=_container(job),
+        contained=bool(job.image),
         same=phases[-1].since if queued and phases else None,
         can_touch=touch,
         can_raise=access.at_least(user, Role.OPERATOR),

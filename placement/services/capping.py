@@ -101,6 +101,8 @@ class Caps:
         pool = reading.pools.get(job.device)
         ours = {identity.pid for identity in members}
         there = tuple(sorted(pid for pid, _ in pool.processes if pid in ours)) if pool else ()
+        if job.image:  # receipts are named by the numbers that its processes have inside
+            there = tuple(sorted(receipts.own_number(pid) for pid in there))
         run_dir = run_dir_of(job)
         now = (_changed(run_dir / "receipts"), _changed(run_dir / "control"), there, bool(used))
         if self._seen.get(job.pk) == now:

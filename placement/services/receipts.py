@@ -60,6 +60,16 @@ def read(run_dir: Path, device: str) -> Receipts:
     return Receipts(tuple(sorted(armed)), tuple(applied), reserved)
 
 
+def own_number(pid: int, proc: str = "/proc") -> int:
+    """Return the pid by which a process knows itself: in a container it is another than the machine's."""
+    try:
+        with open(f"{proc}/{pid}/status", encoding="ascii", errors="replace") as file:
+            found = next((line.split() for line in file if line.startswith("NSpid:")), [])
+    except OSError:
+        return pid
+    return int(found[-1]) if len(found) > 1 and found[-1].isdecimal() else pid
+
+
 def plain(path: Path, longest: int = LONGEST) -> dict[str, Any]:
     """Return the JSON object in a regular file that is not longer, {} for anything else."""
     try:

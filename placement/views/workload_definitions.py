@@ -135,6 +135,7 @@ def _of_job(request: HttpRequest) -> dict[str, Any]:
     return {
         "command": row.command or shlex.join(row.argv or ()),
         "cwd": row.cwd, "setup": row.setup, "gpu": row.gpu, "exclusive": row.exclusive,
+        "image": row.image or "", "engine": row.engine or "",
         "workers": row.workers, "time_limit_s": seconds_text(row.time_limit_s),
         "files": row.key_script if row.key_script.startswith("/") else "",
     }  # fmt: skip

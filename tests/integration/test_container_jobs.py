@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from calibration.models import Sediment
 from placement import snapshots
@@ -19,9 +20,10 @@ from placement.domain.jobs import Outcome, State
 from placement.models import Job, Node
 from placement.runner.identity import Identity, alive
 from placement.selectors import again
-from placement.services import containing, engines, inspection, jobs, lifecycle
+from placement.services import containing, engines, inspection, jobs, lifecycle, receipts
 from tests.engines import Docker, docker, gone
 from tests.integration.loop_here import GIB, Here, control, here, leased
+from tests.integration.rows import a_user
 from tests.wait import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -213,6 +215,49 @@ def test_what_cannot_be_a_container_is_refused_beside_its_field(node: Here, fiel
     with pytest.raises(Refused) as told:
         node.submit(**{"command": "true", **fields})
     assert name in told.value.fields
+
+
+def test_the_limit_of_a_container_rises_with_its_cap(node: Here, engine: Docker) -> None:
+    job, name, _ = up(node, engine)
+    known = engines.Engines()
+    cap = job.charges["ram"]["cap"]
+    assert job.charges["ram"]["force"]["bytes"] == cap
+    assert not known.refresh(job)
+    job.charges["ram"]["cap"] = cap + (1 << 30)
+    assert known.refresh(job)
+    assert ["update", "--memory", f"{cap + (1 << 30)}b", "--memory-swap", f"{cap + (1 << 30)}b", name] in engine.asked()
+    assert engines.limit_of(lifecycle.run_dir_of(job), cap) == cap + (1 << 30)
+    assert engines.Engines().refresh(job) is False
+    jobs.cancel(node.user, job.pk)
+    node.end(job)
+
+
+def test_the_form_and_the_page_say_it_to_whom_it_concerns(node: Here, client: Client) -> None:
+    form = {"command": "sleep 9", "cwd": "/tmp", "form_key": "k", "gpu": "none", "exclusive": "no", "workers": "1",
+            "declared_ram": "32 MiB", "image": "--privileged", "engine": "docker"}  # fmt: skip
+    client.force_login(node.user)
+    refused = client.post("/submit", form).content.decode()
+    assert '<details id="container" open>' in refused
+    assert "An image is a name such as registry.example/team/name:tag." in refused
+    client.post("/submit", {**form, "image": "team/train:2"})
+    job = Job.objects.get()
+    assert (job.image, job.engine) == ("team/train:2", "docker")
+    assert "in container team/train:2 by docker" in client.get(f"/jobs/{job.pk}").content.decode()
+    assert client.get(f"/api/v1/jobs/{job.pk}").json()["job"]["image"] == "team/train:2"
+    again_ = client.get(f"/submit?again={job.pk}").content.decode()
+    assert 'value="team/train:2"' in again_
+    client.force_login(a_user("bo"))
+    others = client.get(f"/jobs/{job.pk}").content.decode()
+    assert "in a container" in others
+    assert "team/train" not in others
+    assert "image" not in client.get(f"/api/v1/jobs/{job.pk}").json()["job"]
+
+
+def test_a_process_is_known_by_the_number_it_has_inside(tmp_path: Path) -> None:
+    (tmp_path / "51").mkdir()
+    (tmp_path / "51" / "status").write_text("Name:\tpython\nNSpid:\t51\t7\n")
+    assert [receipts.own_number(pid, str(tmp_path)) for pid in (51, 52)] == [7, 52]
+    assert receipts.own_number(os.getpid()) == os.getpid()
 
 
 def test_the_doctor_has_a_row(node: Here, settings: Any) -> None:

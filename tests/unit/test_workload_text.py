@@ -21,6 +21,8 @@ ODD = Definition(
     hint_vram=12 << 30,
     shape_varies=True,
     watch_policy="cap",
+    image="registry.example:5000/team/train:2",
+    engine="podman",
     files=("a.py", "b c.py"),
     parameters=(
         {"name": "x", "default": "1e-3", "matters": True, "help": ""},

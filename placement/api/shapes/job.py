@@ -66,8 +66,6 @@ class Job(Shape):
     exclusive: Literal["no", "device", "machine"]
     priority: int
     time_limit_s: Seconds
-    image: str | None = Field(description="Of the container that it runs in; null: in none.")
-    engine: str | None = Field(description="docker or podman; null: the first that its node has.")
     declared_ram: Bytes
     declared_vram: Bytes
     attempt: int
@@ -116,6 +114,8 @@ class Job(Shape):
     cwd: str = ""
     setup: str = ""
     params: dict[str, str] = Field(default_factory=dict)
+    image: str | None = Field(None, description="Of the container that it runs in; null: in none.")
+    engine: str | None = Field(None, description="docker or podman; null: the first that its node has.")
 
 
 class JobAnswer(Shape):

@@ -1,0 +1,68 @@
+"""Where a job in a container may run, and why it may not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from placement.domain.decision import Code, Verdict
+from placement.domain.feasibility import could_ever
+from placement.domain.gate import decide
+from placement.domain.outcomes import Evidence, decide_outcome
+from placement.domain.requests import Gpu, Request
+from placement.domain.snapshot import Waiting
+from tests.builders import GIB, a_device, a_node, a_snapshot, a_waiting
+
+DOCKER = a_node(name="atlas", engines=("docker",))
+NONE = a_node(name="bare", engines=(), engines_why="containers are switched off there (TIDEGATE_CONTAINERS)")
+
+
+def asking(request: Request) -> Waiting:
+    return replace(a_waiting(1, GIB, 1 << 20, gpu=request.gpu is Gpu.ONE), request=request)
+
+
+def test_only_nodes_with_the_engine_are_places() -> None:
+    snapshot = a_snapshot(DOCKER, NONE)
+    asked = asking(Request(engine="any"))
+    found = decide(snapshot, asked)
+    assert (found.verdict, [c.node for c in found.candidates]) == (Verdict.START, ["atlas"])
+    assert len(decide(snapshot, asking(Request())).candidates) == 2
+    other = decide(snapshot, asking(Request(engine="podman")))
+    assert other.code is Code.INFEASIBLE
+    assert other.headline == (
+        "Can never start: it runs in a container. atlas: no podman. "
+        "bare: containers are switched off there (TIDEGATE_CONTAINERS)."
+    )
+    (why,) = could_ever(snapshot, Request(engine="podman"), asked.estimate)
+    assert (why.ok, why.sentence) == (False, other.headline)
+
+
+def test_a_node_that_nobody_looked_at_may_have_one() -> None:
+    assert decide(a_snapshot(a_node(name="new")), asking(Request(engine="docker"))).candidates
+
+
+def test_a_device_that_no_container_is_given_is_no_place() -> None:
+    card = a_device(backend="ROCM")
+    snapshot = a_snapshot(replace(DOCKER, devices=(card,)))
+    found = decide(snapshot, asking(Request(Gpu.ONE, engine="docker")))
+    assert found.headline == "Can never start: it runs in a container, and containers are given NVIDIA devices alone."
+    assert decide(snapshot, asking(Request(Gpu.ONE))).candidates
+
+
+@pytest.mark.parametrize(
+    "container, code, outcome",
+    [
+        ({"oom_killed": True, "limit": 6 * GIB}, 137, "cap_exceeded"),
+        ({"oom_killed": True, "limit": None}, 137, "out_of_memory"),
+        ({"oom_killed": True, "limit": 6 * GIB}, 0, "completed"),
+        ({"oom_killed": False, "limit": 6 * GIB}, 137, "failed"),
+        ({}, 1, "failed"),
+    ],
+)
+def test_what_its_engine_says_of_its_memory_decides(container: dict[str, object], code: int, outcome: str) -> None:
+    found = decide_outcome(Evidence(code=code, container=container))
+    assert found.outcome == outcome
+    if outcome == "cap_exceeded":
+        assert found.sentence == "RAM limit exceeded: its container was killed at its own limit of 6.0 GiB."
+        assert (found.memory, found.feeds) == ("ram", "lower_bound")
