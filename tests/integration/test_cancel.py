@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from placement import loop
 from placement.domain.jobs import State
 from placement.models import Job
 from placement.services import dispatching, jobs, starting
@@ -132,6 +133,33 @@ def test_a_command_that_ignores_term_is_killed_after_the_grace(node: Here) -> No
     node.end(job)
 
     assert (job.outcome, job.evidence["exit"]["killed"]) == ("cancelled", True)
+
+
+def test_the_lease_lasts_while_a_member_lives_and_what_comes_back_is_left_to_a_later_look(
+    node: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = node.run("trap '' TERM; (setsid sleep 303 &); while ((SECONDS < 90)); do sleep 0.2; done")
+    until(lambda: _tick_and_members(node, job) >= 2, 20, "both processes to be seen", 0.05)
+    pids = [member["pid"] for member in job.members if member["pid"] != job.runner["pid"]]
+    drains, looks = loop.agent().drains, list[bool]()
+    begun: list[tuple[set[str], float]] = []
+    monkeypatch.setattr(drains, "begin", lambda pools, until: begun.append((set(pools), until)))
+    jobs.cancel(node.user, job.pk)
+
+    def over() -> bool:
+        node.tick()
+        still = any(alive(pid) for pid in pids)
+        assert leased(job) == 1 or not still, "its memory was given away before it was gone"
+        looks.append(still)
+        job.refresh_from_db()
+        return job.state == State.FINISHED
+
+    until(over, 20, "its end", 0.05)
+    assert any(looks), "nobody was seen alive after the cancel"
+    assert leased(job) == 0
+    ((pools, ends),) = begun
+    assert pools == {"ram"}
+    assert 4.9 < ends - loop.agent().began < 6
 
 
 def test_a_start_from_a_thread_with_blocked_signals_is_still_ended_by_term(node: Here) -> None:
