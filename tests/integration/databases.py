@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,14 +27,34 @@ def on(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before, mine = connections.settings["default"], connections["default"]
     connections.settings["default"] = connections.configure_settings({"default": other})["default"]
     del connections["default"]
+    in_a_file = connections["default"].vendor == "sqlite"
     try:
-        call_command("migrate", interactive=False, verbosity=0)
+        if in_a_file:
+            Path(other["NAME"]).write_bytes(_tables())
+        else:
+            call_command("migrate", interactive=False, verbosity=0)
         yield
     finally:
-        call_command("flush", interactive=False, verbosity=0)
+        if not in_a_file:  # a file is its test's own
+            call_command("flush", interactive=False, verbosity=0)
         connections["default"].close()
         connections.settings["default"] = before
         connections["default"] = mine
+
+
+@cache
+def _tables() -> bytes:
+    """Return a migrated, empty SQLite database: each test that wants one of its own would migrate for a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = connections["default"]
+        file = Path(folder) / "tables.sqlite3"
+        before, here.settings_dict["NAME"] = here.settings_dict["NAME"], str(file)
+        try:
+            call_command("migrate", interactive=False, verbosity=0)
+        finally:
+            here.close()
+            here.settings_dict["NAME"] = before
+        return file.read_bytes()
 
 
 def together(*calls: Callable[[], T]) -> list[T]:
