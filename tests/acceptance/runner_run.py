@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from placement.runner.containment import group_of_run
-from placement.runner.identity import alive
+from placement.runner.descendants import list_pids
+from placement.runner.identity import Identity, alive, identify
 from placement.runner.launch import LaunchResult, launch
 from placement.runner.members import kill_members, members
 from placement.runner.record import ExitRecord, LeaderExit, Started, read_exit, read_leader, read_started
@@ -119,3 +120,14 @@ def _end(run: Run) -> None:
         kill_members([started.runner], signal.SIGKILL)
         until(lambda: not alive(started.runner), 20, "the runner's end")
     until(lambda: kill_members(members(started, group), signal.SIGKILL) == 0, 20, "the end of every process")
+    until(lambda: kill_members(_at(run.home), signal.SIGKILL) == 0, 20, "the end of those who got away")
+
+
+def _at(home: Path) -> list[Identity]:
+    """Return who works in a run's directory: after a test that killed the runner nothing else knows who got away."""
+    found = []
+    for pid in list_pids():
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/cwd").startswith(str(home)) and (one := identify(pid)) and alive(one):
+                found.append(one)
+    return found
