@@ -104,9 +104,26 @@ def look(c: Container, takes_s: float = TAKES_S) -> State:
         oom, ended, runs, since = words[:4]
         number = int(ended) if ended.lstrip("-").isdecimal() else None
         return State(True, runs == "true", not since.startswith("0001-"), oom == "true", number)
-    if "o such" in said:  # "No such object", "no such container"
+    if "o such" in said and code is not None:  # "No such object", "no such container"
         return State(False)
+    if not os.path.exists(c.state[0]) and not _seen(ident(c)):
+        return State(False)  # the engine was removed from this machine, and nothing runs in what it made
     return State(None, why=said[-300:] or f"{c.state[0]} did not answer")
+
+
+def _seen(number: str) -> bool:
+    """Return whether a process of this machine is in a control group that names the container."""
+    wanted = number.encode()
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit():
+            continue
+        try:
+            with open(f"/proc/{pid}/cgroup", "rb") as file:
+                if wanted and wanted in file.read(1 << 16):
+                    return True
+        except OSError:
+            continue
+    return False
 
 
 def ask(line: Sequence[str], env: Mapping[str, str], takes_s: float = TAKES_S) -> tuple[int | None, str]:

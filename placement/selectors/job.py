@@ -9,6 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 
+from calibration.domain.samples import RAM
 from placement.domain.arrays import with_index
 from placement.domain.jobs import State
 from placement.models import Device, Job, Role
@@ -239,7 +240,11 @@ def _where(job: Job, names: dict[str, str]) -> str:
 
 def _container(job: Job) -> str:
     """Return the container that a job runs in, in words."""
-    return f"container {job.image} by {job.engine or 'the first engine of its node'}" if job.image else ""
+    if not job.image:
+        return ""
+    force = mapping(mapping(mapping(job.charges).get(RAM)).get("force"))
+    by = mapping(force.get("evidence")).get("engine") or job.engine or "the first engine of its node"
+    return f"container {job.image} by {by}"
 
 
 def _exit(job: Job) -> str:

@@ -230,7 +230,8 @@ class Engines:
             limit = self._raise(job, found[0], limit, cap)
         if limit is not None:
             self._limits[key] = limit
-        now = containment.fields(containment.of_container(limit), {"kind": "container", "name": found[0].name})
+        by = {"kind": "container", "name": found[0].name, "engine": os.path.basename(found[0].kill[0])}
+        now = containment.fields(containment.of_container(limit), by)
         if charge.get("force") == now:
             return False
         job.charges = {**job.charges, RAM: {**charge, "force": now}}

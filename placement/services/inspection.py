@@ -160,7 +160,9 @@ def _ram_cap() -> Iterator[Finding]:
 def _containers() -> Iterator[Finding]:
     told = engines.told()
     if settings.CONTAINERS == engines.OFF:
-        yield Finding("containers", None, "switched off; TIDEGATE_CONTAINERS=auto lets jobs run in images, see docs")
+        yield Finding(
+            "containers", None, "switched off; TIDEGATE_CONTAINERS=auto lets jobs run in images (docs/containers.md)"
+        )
         return
     yield Finding("containers", bool(told["works"]), told["sentence"])
 

@@ -14,7 +14,7 @@ from placement.domain.errors import Infeasible, NotYours, Refused, UnreadableSec
 from placement.forms import prefill, script
 from placement.forms.submit import SubmitForm
 from placement.models import Job, Role
-from placement.selectors import access, again, expected, ladder, submit, verdict, wording
+from placement.selectors import access, again, engines, expected, ladder, submit, verdict, wording
 from placement.selectors.again import Again
 from placement.services import drafting, sweeps
 from placement.views import wake
@@ -172,6 +172,7 @@ def _show(
         "form": form,
         "choices": submit.choices(request.user),
         "workload": form.chosen,
+        "engines": engines.anywhere(),
         "impossible": [],
         "wrong": [form[name] for name in form.fields if name in form.errors],
         "again": old,

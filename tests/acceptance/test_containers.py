@@ -127,6 +127,14 @@ def test_the_run_is_not_over_while_the_engine_cannot_say_that_its_container_is(d
     assert not docker.there()
 
 
+def test_an_engine_that_was_removed_keeps_no_run_for_ever(docker: Docker) -> None:
+    run = docker.run(STUBBORN)
+    run.wait_for_log(b"up")
+    docker.program.unlink()
+    os.kill(run.started.child.pid, signal.SIGKILL)
+    assert run.ended().signal == 9
+
+
 def test_without_a_runner_a_cancel_ends_it_all_the_same(docker: Docker) -> None:
     run = docker.run(STUBBORN)
     run.wait_for_log(b"up")

@@ -233,9 +233,12 @@ def test_the_limit_of_a_container_rises_with_its_cap(node: Here, engine: Docker)
 
 
 def test_the_form_and_the_page_say_it_to_whom_it_concerns(node: Here, client: Client) -> None:
+    client.force_login(node.user)
+    assert 'id="container"' not in client.get("/submit").content.decode()  # nobody said yet that a node has an engine
+    node.tick()
     form = {"command": "sleep 9", "cwd": "/tmp", "form_key": "k", "gpu": "none", "exclusive": "no", "workers": "1",
             "declared_ram": "32 MiB", "image": "--privileged", "engine": "docker"}  # fmt: skip
-    client.force_login(node.user)
+    assert "Container: run it in an image, by docker" in client.get("/submit").content.decode()
     refused = client.post("/submit", form).content.decode()
     assert '<details id="container" open>' in refused
     assert "An image is a name such as registry.example/team/name:tag." in refused
@@ -251,6 +254,15 @@ def test_the_form_and_the_page_say_it_to_whom_it_concerns(node: Here, client: Cl
     assert "in a container" in others
     assert "team/train" not in others
     assert "image" not in client.get(f"/api/v1/jobs/{job.pk}").json()["job"]
+
+
+def test_a_running_one_says_which_engine_it_was(node: Here, client: Client, engine: Docker) -> None:
+    job, _, _ = up(node, engine)
+    node.tick()
+    client.force_login(node.user)
+    assert "in container team/train:2 by docker" in client.get(f"/jobs/{job.pk}").content.decode()
+    jobs.cancel(node.user, job.pk)
+    node.end(job)
 
 
 def test_a_process_is_known_by_the_number_it_has_inside(tmp_path: Path) -> None:
