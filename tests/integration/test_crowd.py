@@ -44,8 +44,8 @@ def test_a_wake_in_a_crowd_is_put_off_and_one_later_does_for_all(node: Here, mon
     node.tick()
     pace = Pace(share=0.5, credit=0.0, longest=0.2)
     monkeypatch.setattr(loop, "cycles", pace)
-    pace.spent(10.0, time.monotonic())
     jobs = [node.submit("true"), node.submit("true")]
+    pace.spent(10.0, time.monotonic())
     left = loop.wake(node.send)
     assert 0 < left <= 0.2
     assert [job.state for job in jobs] == [State.QUEUED] * 2
@@ -86,7 +86,8 @@ def test_the_watcher_runs_the_cycle_that_was_put_off(node: Here, monkeypatch: py
     assert (watcher._wake_at, answers) == (None, [])
 
 
-def test_a_start_worker_that_is_behind_is_told_no_more(node: Here) -> None:
+def test_a_start_worker_that_is_behind_is_told_no_more(node: Here, settings: Any) -> None:
+    settings.KNOB_OVERRIDES = {**settings.KNOB_OVERRIDES, "redispatch_seconds": 60.0}  # none is due again, however slow
     jobs = admitted(node, dispatching.UNDER_WAY + 30)
     messages = told()
     assert [job for one in messages for job in one] == [job.pk for job in jobs[: dispatching.UNDER_WAY]]
