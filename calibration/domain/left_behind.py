@@ -34,7 +34,12 @@ class Pool:
     @property
     def told(self) -> tuple[Left, ...]:
         """Return what has outlived its process by more than one look."""
-        return tuple(one for one in self.left if one.owner not in self.fresh and one.bytes >= WORTH_TELLING)
+        return self.within(None)
+
+    def within(self, unexplained: int | None) -> tuple[Left, ...]:
+        """Return the same as far as so many unexplained bytes go: some may still be listed under an ended process."""
+        left = self.left if unexplained is None else _within(self.left, unexplained - self.base)
+        return tuple(one for one in left if one.owner not in self.fresh and one.bytes >= WORTH_TELLING)
 
 
 def after(
@@ -68,7 +73,7 @@ def after(
     return Pool(base, _within(left, now - base), frozenset(found))
 
 
-def _within(left: list[Left], room: int) -> tuple[Left, ...]:
+def _within(left: Iterable[Left], room: int) -> tuple[Left, ...]:
     """Return what of it can still be there, when so many bytes more than before are unexplained."""
     kept = []
     for one in left:

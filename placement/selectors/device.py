@@ -170,7 +170,8 @@ def _sums(row: Device | Node, now: PoolNow | None, inside: list[Holder]) -> tupl
     left = None if free is None or back is None else max(0, free - growth - back)
     terms = [("there is", gib(total)), ("in use", _less(used))]
     if withheld and withheld >= 1 << 20:
-        terms.append(("the driver's, or not given back yet", _less(withheld)))
+        alone = now is not None and now.reserved is not None and withheld - now.reserved < 1 << 20
+        terms.append(("reserved by the driver" if alone else "the driver's, or not given back yet", _less(withheld)))
     terms += [("running jobs may still take", _less(growth)), ("kept back", _less(back))]
     there = total if declared is None else declared
     room = None if there is None else there - held

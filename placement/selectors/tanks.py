@@ -188,7 +188,7 @@ def _outsiders(now: PoolNow, sees_commands: bool) -> list[Owner]:
         pid, user, name, amount = (*row, None, None, None, None)[:4]
         whose = f"{user}, pid {pid}" + (f", {name}" if sees_commands and name else "")
         lines.append(Owner("ext", f"not ours: {whose}", _about(whole(amount)), title=_exact(whole(amount))))
-    if not lines and now.external is None:
+    if not lines and now.external is None and now.state == "ok":
         lines.append(Owner("ext", "not ours", "unknown (the driver names no sizes)"))
     elif not lines and now.external and now.external >= 64 * MIB:
         lines.append(Owner("ext", "not ours", _about(now.external), title=_exact(now.external)))

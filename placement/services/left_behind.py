@@ -6,42 +6,57 @@ from collections.abc import Mapping
 
 from calibration import clock
 from calibration.domain.left_behind import Left, Pool, after
-from calibration.domain.samples import Attribution, PoolState, Reading
+from calibration.domain.samples import RAM, Attribution, PoolState, ProcessSample, Reading
 from calibration.models import PoolNow
-from placement.selectors.wording import listing
+from placement.selectors.wording import listing, mapping, whole
 
-Figures = tuple[int | None, Mapping[str, int | None]]
-"""Bytes that no process explains, and those of each job."""
+Figures = tuple[int, Mapping[str, int | None]]
+"""Bytes that no living process explains, and those of each job."""
 
 
 class Leavings:
-    """Kept between looks; what was told before a restart of the same boot is taken up again."""
+    """Kept between looks; after a restart within the same boot it goes on from the last look that was stored."""
 
     def __init__(self, node: str) -> None:
-        rows = PoolNow.objects.filter(node=node, epoch=clock.epoch()).exclude(left=[])
-        self._before = {row.pool: _stored(row) for row in rows}
         self._pools: dict[str, Pool] = {}
         self._last: dict[str, Figures] = {}
+        for row in PoolNow.objects.filter(node=node, epoch=clock.epoch()).exclude(unexplained=None):
+            left, jobs = _stored(row), {owner: whole(size) for owner, size in mapping(row.owners).items()}
+            self._pools[row.pool] = Pool(max(0, row.unexplained - sum(one.bytes for one in left)), left)
+            self._last[row.pool] = row.unexplained, {owner: jobs[owner] for owner in jobs if owner.startswith("job:")}
+        self._told: dict[str, tuple[Left, ...]] = {}
 
     def look(self, reading: Reading, found: Attribution) -> None:
         """Take in one look; a pool that was not read is as it was."""
         for name, pool in reading.pools.items():
-            now = found.unexplained.get(name)
-            if pool.state is not PoolState.OK or now is None:
+            unexplained = found.unexplained.get(name)
+            if pool.state is not PoolState.OK or unexplained is None:
                 continue
+            now = unexplained + _of_the_ended(reading, found, name)
             jobs = {owner: pools.get(name) for owner, pools in found.owners.items() if owner.startswith("job:")}
             if name not in self._last:
-                left = self._before.pop(name, ())
-                self._pools[name] = Pool(max(0, now - sum(one.bytes for one in left)), left)
+                self._pools[name] = Pool(now)
             else:
                 was, had = self._last[name]
                 owners = ((owner, amount, jobs.get(owner, 0)) for owner, amount in had.items())
                 self._pools[name] = after(self._pools[name], (was, now), owners, reading.wall)
             self._last[name] = now, jobs
+            self._told[name] = self._pools[name].within(unexplained)
 
     def told(self) -> dict[str, tuple[Left, ...]]:
         """Return what there is to say of each pool."""
-        return {name: pool.told for name, pool in self._pools.items()}
+        return self._told
+
+
+def _of_the_ended(reading: Reading, found: Attribution, pool: str) -> int:
+    """Return the bytes under processes that the driver lists though they have ended: it may drop them looks later."""
+    listed = found.amounts.get(pool, {}) if pool != RAM else {}
+    ended = (pid for pid in listed if pid not in found.rules and _over(reading.processes.get(pid)))
+    return sum(listed[pid] or 0 for pid in ended)
+
+
+def _over(process: ProcessSample | None) -> bool:
+    return process is None or process.state in "ZXx"
 
 
 def _stored(row: PoolNow) -> tuple[Left, ...]:

@@ -78,9 +78,15 @@ def test_what_outlives_its_process_is_told_whose_it_was_and_no_next_job_inherits
     box.look(card)
     job = job_on(box, "GPU-0", 500, {"GPU-0": 11500 * MIB, RAM: GIB})
     box.look(card)
+    box.agent = box.worker()  # a restart in between costs nothing
+    box.proc.process(500, state="Z")  # nobody has collected it yet
+    box.look(card)
     for file in (box.proc.root / "500").iterdir():
         file.unlink()
     (box.proc.root / "500").rmdir()
+    box.look(card)
+    assert [who[2] for who in box.pools["gpu0"].external_who] == ["(ended)"], "the driver lists it for another look"
+    assert box.pools["gpu0"].left == []
     card.compute = []
     box.look(card)
     Job.objects.filter(pk=job.pk).update(state="finished", outcome="completed")

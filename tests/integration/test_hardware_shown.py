@@ -60,6 +60,9 @@ def test_what_the_driver_keeps_is_shown_where_it_tells(node: Node) -> None:
     a_pool("atlas", CARD, "gpu0", 24576 * MIB, 8 * MIB, reserved=904 * MIB, free=23664 * MIB)
     assert facts(CARD)["Kept by the driver"] == "reserved 904 MiB: neither free nor in use"
     assert facts(UUIDS[1])["Kept by the driver"] == "not told apart: it counts as use"
+    page = device.page(Device.objects.select_related("node").get(uuid=CARD), 0, sees_commands=False)
+    assert page
+    assert ("reserved by the driver", "− 904 MiB") in page.measured.terms
 
 
 def test_what_contexts_cost_on_the_model_is_shown_with_the_runs_it_stands_on(node: Node) -> None:
@@ -74,6 +77,9 @@ def test_an_instance_names_its_card_and_the_card_is_no_place_of_its_own(node: No
     Device.objects.filter(uuid=CARD).update(heading=True, declared=0)
     a_pool("atlas", CARD, "gpu0", 40960 * MIB, 5013 * MIB, state="heading", message="MIG on, 1 instance", model="A100")
     assert next(t.state for t in devices.all_tanks(sees_commands=False)) == "no instance"
+    PoolNow.objects.filter(pool=CARD).update(total=None)
+    assert "MIG on, 1 instance." in text_of(viewer.get("/attribution"))
+    PoolNow.objects.filter(pool=CARD).update(total=40960 * MIB)
     Device.objects.create(uuid="MIG-a", node=node, name="gpu0.0", model="MIG 1g", declared=19968 * MIB, parent=CARD)
     a_pool("atlas", "MIG-a", "gpu0.0", 19968 * MIB, 5000 * MIB)
     tanks = {t.pool: t for t in devices.all_tanks(sees_commands=False)}
