@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pwd
+import subprocess
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -58,3 +60,18 @@ def worker_name() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return f"uid {os.geteuid()}"
+
+
+def may_enter(account: Mapping[str, Any] | None, folder: str) -> bool:
+    """Return whether a job's account may enter a folder: whoever mounts one for it may enter them all."""
+    if account is None or not worker_is_root():
+        return os.access(folder, os.R_OK | os.X_OK)
+    groups = (
+        account["groups"] if account.get("groups") is not None else os.getgrouplist(account["name"], account["gid"])
+    )
+    looked = subprocess.run(
+        ["/bin/sh", "-c", 'cd -- "$1" && ls -- . >/dev/null', "sh", folder],
+        user=account["uid"], group=account["gid"], extra_groups=groups, cwd="/", env={"PATH": os.defpath},
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=10, check=False,
+    )  # fmt: skip
+    return looked.returncode == 0

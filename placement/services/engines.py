@@ -25,7 +25,7 @@ from placement.runner.jsonfile import control_path, read_json, write_record
 from placement.runner.record import ExitRecord
 from placement.runner.spec import container_of_run
 from placement.runner.status import Phase, look
-from placement.services import containing, device_environment
+from placement.services import accounts, containing, device_environment
 from placement.services.capping import run_dir_of
 
 log = logging.getLogger(__name__)
@@ -93,6 +93,9 @@ def spec(
     """
     if wrong := containers.refused_names(variables):
         raise Refused(wrong)
+    if not accounts.may_enter(account, job.cwd):
+        who = account["name"] if account else "the service's account"
+        raise Refused(f"{who} may not enter the working directory {job.cwd}")
     given, shim = _without_shim(variables)
     path = _engine_of(job)
     c = Container(

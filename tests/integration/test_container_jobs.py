@@ -10,24 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from calibration.models import Sediment
 from placement import snapshots
 from placement.domain.containers import UNKEPT
-from placement.domain.errors import Infeasible, Refused
 from placement.domain.jobs import Outcome, State
 from placement.models import Job, Node
 from placement.runner.identity import Identity, alive
-from placement.selectors import again
-from placement.services import containing, engines, inspection, jobs, lifecycle, receipts
+from placement.services import containing, engines, jobs, lifecycle
 from tests.engines import Docker, docker, gone
-from tests.integration.loop_here import GIB, Here, control, here, leased
-from tests.integration.rows import a_user
+from tests.integration.engine_here import log_of, node_with, up
+from tests.integration.loop_here import GIB, Here, control, leased
 from tests.wait import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
 
 
 @pytest.fixture(scope="module")
@@ -38,25 +34,8 @@ def engine() -> Iterator[Docker]:
 
 @pytest.fixture
 def node(settings: Any, tmp_path: Path, engine: Docker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
-    monkeypatch.setenv("PATH", f"{engine.folder}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("DOCKER_FAKE", str(engine.home))
-    settings.CONTAINERS, settings.CONTAINER_MOUNTS, settings.RAM_LIMIT = "auto", [], "watched"
-    with here(settings, tmp_path) as made:
+    with node_with(engine, settings, tmp_path, monkeypatch) as made:
         yield made
-    for name in ("oom", "pull", "down", "kept"):
-        (engine.home / name).unlink(missing_ok=True)
-
-
-def log_of(job: Job) -> str:
-    return (lifecycle.run_dir_of(job) / "stdout.log").read_text()
-
-
-def up(node: Here, engine: Docker, **fields: Any) -> tuple[Job, str, int]:
-    """Return a job whose container runs, the container's name and its process."""
-    job = node.run(STUBBORN, image="team/train:2", **fields)
-    until(lambda: "up" in log_of(job), 20, "its first words")
-    name = containing.name_of(job)
-    return job, name, int(engine.state(name)["pid"])
 
 
 def test_a_job_runs_in_its_image_and_its_first_line_says_so(node: Here, engine: Docker) -> None:
@@ -177,46 +156,6 @@ def test_a_leftover_of_an_ended_run_is_removed_or_told_and_a_running_one_is_left
     node.end(job)
 
 
-def test_where_no_engine_works_a_container_can_never_start_and_why_is_told(node: Here, settings: Any) -> None:
-    node.tick()
-    with pytest.raises(Infeasible, match=r"testnode: no podman\.") as told:
-        node.submit("true", image="x", engine="podman")
-    assert "it runs in a container" in told.value.sentence
-    settings.CONTAINERS = "off"
-    node.new_worker()
-    node.tick()
-    with pytest.raises(Infeasible, match="switched off"):
-        node.submit("true", image="x")
-    assert node.submit("true").state == State.QUEUED
-
-
-def test_a_container_is_part_of_the_key_and_is_kept_when_it_is_used_again(node: Here) -> None:
-    plain, first = node.submit("python3 t.py"), node.submit("python3 t.py", image="team/train:2")
-    other = node.submit("python3 t.py", image="team/train:3", engine="docker")
-    assert len({job.key_params for job in (plain, first, other)}) == 3
-    assert again.of(node.user, other.pk, False).fields["image"] == "team/train:3"
-    assert again.of(node.user, other.pk, False).fields["engine"] == "docker"
-    jobs.cancel(node.user, other.pk)
-    repeated = jobs.retry(node.user, other.pk)
-    assert (repeated.image, repeated.engine, repeated.key_params) == ("team/train:3", "docker", other.key_params)
-
-
-@pytest.mark.parametrize(
-    "fields, name",
-    [
-        ({"image": "--privileged"}, "image"),
-        ({"image": "x", "engine": "lxc"}, "engine"),
-        ({"engine": "docker"}, "engine"),
-        ({"image": "x", "environment": {"LD_PRELOAD": "/tmp/x.so"}}, "environment"),
-        ({"image": "x", "argv": ("true",), "command": "", "setup": "export A=1"}, "setup"),
-    ],
-)
-def test_what_cannot_be_a_container_is_refused_beside_its_field(node: Here, fields: dict[str, Any], name: str) -> None:
-    with pytest.raises(Refused) as told:
-        node.submit(**{"command": "true", **fields})
-    assert name in told.value.fields
-
-
 def test_the_limit_of_a_container_rises_with_its_cap(node: Here, engine: Docker) -> None:
     job, name, _ = up(node, engine)
     known = engines.Engines()
@@ -230,56 +169,6 @@ def test_the_limit_of_a_container_rises_with_its_cap(node: Here, engine: Docker)
     assert engines.Engines().refresh(job) is False
     jobs.cancel(node.user, job.pk)
     node.end(job)
-
-
-def test_the_form_and_the_page_say_it_to_whom_it_concerns(node: Here, client: Client) -> None:
-    client.force_login(node.user)
-    assert 'id="container"' not in client.get("/submit").content.decode()  # nobody said yet that a node has an engine
-    node.tick()
-    form = {"command": "sleep 9", "cwd": "/tmp", "form_key": "k", "gpu": "none", "exclusive": "no", "workers": "1",
-            "declared_ram": "32 MiB", "image": "--privileged", "engine": "docker"}  # fmt: skip
-    assert "Container: run it in an image, by docker" in client.get("/submit").content.decode()
-    refused = client.post("/submit", form).content.decode()
-    assert '<details id="container" open>' in refused
-    assert "An image is a name such as registry.example/team/name:tag." in refused
-    client.post("/submit", {**form, "image": "team/train:2"})
-    job = Job.objects.get()
-    assert (job.image, job.engine) == ("team/train:2", "docker")
-    assert "in container team/train:2 by docker" in client.get(f"/jobs/{job.pk}").content.decode()
-    assert client.get(f"/api/v1/jobs/{job.pk}").json()["job"]["image"] == "team/train:2"
-    again_ = client.get(f"/submit?again={job.pk}").content.decode()
-    assert 'value="team/train:2"' in again_
-    client.force_login(a_user("bo"))
-    others = client.get(f"/jobs/{job.pk}").content.decode()
-    assert "in a container" in others
-    assert "team/train" not in others
-    assert "image" not in client.get(f"/api/v1/jobs/{job.pk}").json()["job"]
-
-
-def test_a_running_one_says_which_engine_it_was(node: Here, client: Client, engine: Docker) -> None:
-    job, _, _ = up(node, engine)
-    node.tick()
-    client.force_login(node.user)
-    assert "in container team/train:2 by docker" in client.get(f"/jobs/{job.pk}").content.decode()
-    jobs.cancel(node.user, job.pk)
-    node.end(job)
-
-
-def test_a_process_is_known_by_the_number_it_has_inside(tmp_path: Path) -> None:
-    (tmp_path / "51").mkdir()
-    (tmp_path / "51" / "status").write_text("Name:\tpython\nNSpid:\t51\t7\n")
-    assert [receipts.own_number(pid, str(tmp_path)) for pid in (51, 52)] == [7, 52]
-    assert receipts.own_number(os.getpid()) == os.getpid()
-
-
-def test_the_doctor_has_a_row(node: Here, settings: Any) -> None:
-    def row() -> tuple[bool | None, str]:
-        (found,) = [f for f in inspection.findings() if f.what == "containers"]
-        return found.ok, found.sentence
-
-    assert row() == (True, "docker 27.1.0 answers; no podman was found")
-    settings.CONTAINERS = "off"
-    assert row()[0] is None
 
 
 def test_an_ordinary_job_that_runs_a_client_teaches_nothing(node: Here) -> None:
