@@ -32,10 +32,12 @@ def request_stop(run_dir: str | os.PathLike[str], reason: str, grace_s: float | 
     the next step. Asking twice does no harm. OSError only where nothing runs yet and the disk takes no request.
     """
     status = look(run_dir)
-    if status.phase in (Phase.EXITED, Phase.LOST):
+    if status.phase is Phase.EXITED:
         return ALREADY_GONE
     if reason in AT_ONCE:
         grace_s = 0.0
+    if status.phase is Phase.LOST:  # its processes here are gone; a container of it may live, with nobody beside it
+        return SIGNALLED if _container_asked(run_dir, grace_s) else ALREADY_GONE
     fields = _joined(read_stop(run_dir), StopRequest(reason, time.time(), grace_s))
     refused: OSError | None = None
     try:

@@ -164,9 +164,11 @@ def _ask_to_stop(job: Job, status: RunStatus, knobs: Knobs) -> None:
         and now - job.stop_clock >= knobs.grace_seconds
     ):
         grace = 0.0
+    if job.image and status.phase is Phase.UNSUPERVISED and grace is None and job.stop_clock is not None:
+        return  # its engine was asked, and a second TERM means "at once" to many programs
     try:
         request_stop(run_dir, job.stop_reason or "cancel", grace)
-        if status.phase is Phase.UNSUPERVISED:
+        if status.phase is Phase.UNSUPERVISED and not (job.image and grace is None):
             # Nobody adopts what left session and group before the runner died; only earlier readings know it.
             kill_members(_sampled(job), signal.SIGTERM if grace is None else signal.SIGKILL)
     except OSError as error:
