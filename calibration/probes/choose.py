@@ -131,7 +131,9 @@ class Instrument:
         for pool in devices:
             size = "size unknown" if pool.total is None else f"{pool.total / 2**30:.1f} GiB"
             word = f"{pool.name} {pool.model} {pool.pool}, {size}"
-            lines.append((kind, pool.state is PoolState.OK, f"{word}: {pool.message or pool.state.value}"))
+            parts = any(one.parent == pool.pool for one in devices)  # then its own figures are none of ours to read
+            works = pool.state is PoolState.OK or (pool.state is PoolState.HEADING and parts)
+            lines.append((kind, works, f"{word}: {pool.message or pool.state.value}"))
         return lines
 
     def _devices(self, timeout_s: float) -> tuple[list[PoolSample], list[str]]:

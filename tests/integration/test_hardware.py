@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,20 @@ class TestOnePool:
         assert (levels["vram"].peak, levels["ram"].peak) == (20480 * MIB, 3 * GIB)
         job.refresh_from_db()
         assert job.used[RAM] == 23 * GIB
+
+    def test_a_first_run_there_keeps_others_away_and_settles_by_both_kinds(self, box: Box) -> None:
+        job = self.spark(box)
+        job.charges = {RAM: {**job.charges[RAM], "basis": "cold_start"}}
+        job.save(update_fields=["charges"])
+        assert box.ask(GIB, GIB).code is Code.COLD_START
+        windows = box.agent.windows.of(job, 0.0)
+        levels = windows.window.levels
+        long = {kind: replace(level, flat_seconds=9e6, worked_seconds=9e6) for kind, level in levels.items()}
+        windows.window = replace(windows.window, levels=long)
+        box.look(self.SPARK)
+        job.refresh_from_db()
+        assert job.charges[RAM]["settled"]
+        assert job.charges[RAM]["granted"] >= 20480 * MIB, "of both kinds, not of RAM alone"
 
     def test_a_card_with_memory_of_its_own_that_does_not_tell_it_is_closed(self, box: Box) -> None:
         decision = box.ask(GIB, 0, Card("GPU-0", None))

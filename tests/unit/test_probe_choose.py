@@ -218,3 +218,17 @@ def test_the_report_says_why_there_is_no_device(
     lines = _fake(proc, tmp_path, monkeypatch, look).probe_report()
     assert ("NVIDIA devices", False, "no NVIDIA GPU: no library") in lines
     assert lines[1][:2] == ("process memory", False)
+
+
+def test_a_card_whose_instances_are_read_works_and_one_without_any_does_not(
+    proc: FakeProc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = PoolSample("GPU-A", "vram", "gpu0", PoolState.HEADING, message="MIG on, 1 instance")
+    bare = PoolSample("GPU-B", "vram", "gpu1", PoolState.HEADING, message="MIG on, no instances")
+    part = replace(CARD, pool="MIG-a", name="gpu0.0", parent="GPU-A")
+    lines = _fake(proc, tmp_path, monkeypatch, NvmlLook("ok", "", [card, bare, part])).probe_report()
+    assert {text.split()[0]: ok for what, ok, text in lines if what == "NVIDIA devices"} == {
+        "gpu0": True,
+        "gpu1": False,
+        "gpu0.0": True,
+    }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from calibration.domain.resources import GIB, MIB
 from calibration.domain.sediment import Key
-from calibration.domain.windows import Window, close, observe, open_row
+from calibration.domain.windows import Window, both_in_one, close, observe, open_row
 
 KEY = Key("w", "f1", "{}", "train.py", 4)
 
@@ -149,3 +149,16 @@ def test_unknown_never_becomes_zero_and_the_peak_is_the_largest_known(amounts):
         assert window.levels["vram"].peak == max(seen)
         assert window.levels["vram"].samples == len(seen)
         assert len(window.levels["vram"].recent) <= 3
+
+
+def test_both_kinds_in_one_pool_are_as_high_as_their_sum_and_as_settled_as_the_less_so() -> None:
+    window = Window(0.0)
+    for at in range(1, 100):
+        vram = 200 * MIB if at < 60 else 900 * MIB
+        window = observe(window, float(at), {"ram": 100 * MIB, "vram": vram}, 0.9)
+    both = both_in_one(window).levels["ram"]
+    assert both.peak == 1000 * MIB
+    assert both.flat_seconds == window.levels["vram"].flat_seconds < window.levels["ram"].flat_seconds
+    assert both_in_one(Window(0.0)).levels == {}
+    alone = observe(Window(0.0), 1.0, {"ram": MIB}, None)
+    assert both_in_one(alone).levels == {}, "what is seen of one kind says nothing of both"
