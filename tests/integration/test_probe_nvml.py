@@ -26,7 +26,8 @@ def look(at=None):
     got = nvml.look()
     pools = {p.pool: {"state": p.state, "free": p.free and p.free // MIB, "used": p.used and p.used // MIB,
                       "reserved": p.reserved and p.reserved // MIB, "at": p.read_at, "message": p.message,
-                      "index": p.index, "since": p.since, "name": p.name, "busy": p.busy, "parent": p.parent, "shares": p.shares,
+                      "index": p.index, "since": p.since, "name": p.name, "busy": p.busy,
+                      "parent": p.parent, "shares": p.shares,
                       "processes": [[pid, size and size // MIB] for pid, size in p.processes],
                       "process_busy": p.process_busy} for p in got.pools}
     return {"library": got.library, "message": got.message, "pools": pools, "notes": got.notes}
