@@ -99,6 +99,16 @@ def read_json(path: str, limit: int = _MAX_RECORD_BYTES) -> dict[str, Any] | Non
     return fields if isinstance(fields, dict) else None
 
 
+def seconds(value: Any) -> float | None:
+    """Return seconds, of a time or a span, that a calendar has, None for anything else.
+
+    A job can write NaN, 1e30 and whole numbers that no float holds into a control file.
+    """
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return float(value) if -6e10 < value < 2.5e11 else None
+
+
 def _read_all(descriptor: int, limit: int) -> bytes | None:
     parts: list[bytes] = []
     total = 0

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from placement.runner.descendants import Member
 from placement.runner.identity import Identity
-from placement.runner.jsonfile import control_path, create_record, read_json
+from placement.runner.jsonfile import control_path, create_record, read_json, seconds
 
 CLAIM = "claim"
 STARTED = "started.json"
@@ -118,8 +118,8 @@ def read_started(run_dir: str | os.PathLike[str]) -> Started | None:
         attempt=_integer(fields.get("attempt")),
         runner=runner,
         child=child,
-        at=_number(fields.get("at")) or 0.0,
-        boottime=_number(fields.get("boottime")) or 0.0,
+        at=seconds(fields.get("at")) or 0.0,
+        boottime=seconds(fields.get("boottime")) or 0.0,
     )
 
 
@@ -138,7 +138,7 @@ def read_leader(run_dir: str | os.PathLike[str]) -> LeaderExit | None:
     return LeaderExit(
         code=_integer(fields.get("code"), _MOST_SMALL),
         signal=_integer(fields.get("signal"), _MOST_SMALL),
-        at=_number(fields.get("at")) or 0.0,
+        at=seconds(fields.get("at")) or 0.0,
         left=left,
         left_count=len(left) if count is None else count,
     )
@@ -166,11 +166,11 @@ def read_exit(run_dir: str | os.PathLike[str]) -> ExitRecord | None:
         start_error=_text(fields.get("start_error")),
         stopped_by=_text(fields.get("stopped_by")),
         killed=fields.get("killed") is True,
-        stop_requested_at=_number(fields.get("stop_requested_at")),
-        leader_exit_at=_number(fields.get("leader_exit_at")),
-        started_at=_number(fields.get("started_at")),
-        ended_at=_number(fields.get("ended_at")),
-        duration_s=_number(fields.get("duration_s")),
+        stop_requested_at=seconds(fields.get("stop_requested_at")),
+        leader_exit_at=seconds(fields.get("leader_exit_at")),
+        started_at=seconds(fields.get("started_at")),
+        ended_at=seconds(fields.get("ended_at")),
+        duration_s=seconds(fields.get("duration_s")),
         max_rss_bytes=_integer(fields.get("max_rss_bytes")),
         leftovers=_members(fields.get("leftovers")),
         swept=fields.get("swept") is True,
@@ -227,13 +227,6 @@ def _integer(value: Any, most: int = 1 << 62) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if -most < value < most else None
-
-
-def _number(value: Any) -> float | None:
-    """Return seconds, of a time or a span, that a calendar has: a job can write NaN and 1e30 here."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    return float(value) if -6e10 < value < 2.5e11 else None
 
 
 def _text(value: Any) -> str | None:

@@ -24,6 +24,7 @@ _LEAST = 64 << 20  # bytes: less than this would end all jobs at once
 _MADE_WITHIN_S = 5.0
 _ASKED_WITHIN_S = 8.0
 _SAID_WITHIN_S = 2.0
+_LONGEST = 4096  # bytes of a request
 _BUS = "/usr/bin/busctl"
 _HANDED_OVER = ("cgroup.procs", "cgroup.threads", "cgroup.subtree_control")
 _FOLDER = "/run/tidegate"
@@ -146,7 +147,10 @@ def answer(request: Any, peer: int, uid: int, machine: Machine) -> str:
         _is_its_own(pid, peer, uid, machine.proc)
     said = run(start_scope(unit, "system", pids))
     if not said:
-        _hand_over(machine.cgroups + wait_for(unit, pids[-1], machine.proc), uid)
+        group = machine.cgroups + wait_for(unit, pids[-1], machine.proc)
+        for pid in pids:  # whoever got a number meanwhile may be another's, and what is handed over can be ended
+            _is_its_own(pid, peer, uid, machine.proc)
+        _hand_over(group, uid)
     return said
 
 
@@ -182,14 +186,12 @@ def serve(listener: Any, uid: int, machine: Machine) -> None:
 
     wire, _ = listener.accept()
     with wire:
-        wire.settimeout(_SAID_WITHIN_S)
         try:
             peer, theirs, _ = struct.unpack("3i", wire.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
             if theirs not in (uid, 0):
                 raise Refused(f"uid {theirs} is not served here")
-            with wire.makefile("rb") as file:
-                said = answer(json.loads(file.readline(4096)), peer, uid, machine)
-        except (Refused, OSError, ValueError) as error:
+            said = answer(json.loads(_line(wire)), peer, uid, machine)
+        except Exception as error:  # whatever was sent must not end it for all that come later
             said = str(error) or type(error).__name__
         if said:
             sys.stderr.write(f"refused: {said}\n")
@@ -197,6 +199,19 @@ def serve(listener: Any, uid: int, machine: Machine) -> None:
             wire.sendall(json.dumps({"error": said}).encode("ascii"))
         except OSError:
             return  # whoever asked has gone
+
+
+def _line(wire: Any) -> bytes:
+    """Return what comes up to the end of the line; one that says it bit by bit has no more time than the others."""
+    deadline, said = time.monotonic() + _SAID_WITHIN_S, b""
+    while b"\n" not in said and len(said) < _LONGEST:
+        wire.settimeout(max(0.001, deadline - time.monotonic()))
+        part = wire.recv(_LONGEST)
+        if not part:
+            break
+        said += part
+    wire.settimeout(_SAID_WITHIN_S)
+    return said
 
 
 def _listen(path: str, uid: int) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from placement.runner.containment import Plan, parse_plan
 from placement.runner.engine import Container, parse_container
-from placement.runner.jsonfile import control_path, read_json
+from placement.runner.jsonfile import control_path, read_json, seconds
 
 SPEC = "spec.json"
 _MAX_SPEC_BYTES = 16 << 20
@@ -118,7 +118,7 @@ def container_of_run(run_dir: str | os.PathLike[str]) -> tuple[Container, float]
         found = parse_container(fields.get("container"))
     except ValueError:
         return None
-    return None if found is None else (found, float(grace) if isinstance(grace, (int, float)) else 10.0)
+    return None if found is None else (found, 10.0 if (known := seconds(grace)) is None else max(0.0, known))
 
 
 def _refuse_nul(spec: Spec) -> None:

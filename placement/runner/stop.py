@@ -10,7 +10,7 @@ from placement.runner import cgroup
 from placement.runner.cgroup import NONE, Group
 from placement.runner.descendants import children_of, walk
 from placement.runner.identity import Identity
-from placement.runner.jsonfile import control_path, read_json
+from placement.runner.jsonfile import control_path, read_json, seconds
 from placement.runner.signals import signal_group, signal_member
 
 STOP = "stop.json"
@@ -41,15 +41,14 @@ def parse_stop(fields: dict[str, Any]) -> StopRequest:
     reason = fields.get("reason")
     return StopRequest(
         reason=reason if isinstance(reason, str) and reason else "cancel",
-        at=_number(fields.get("at")),
-        grace_s=_number(fields.get("grace_s")),
+        at=_from_zero(fields.get("at")),
+        grace_s=_from_zero(fields.get("grace_s")),
     )
 
 
-def _number(value: Any) -> float | None:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    return max(0.0, float(value))
+def _from_zero(value: Any) -> float | None:
+    found = seconds(value)
+    return None if found is None else max(0.0, found)
 
 
 class Ending:

@@ -129,5 +129,69 @@ def test_the_kernel_says_who_asks(served: Callable[[Any, int], str], capfd: pyte
     assert "refused: " in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"[" * 4000 + b"\n", id="deeper than the reader goes"),
+        pytest.param(b'{"reserve": ' + b"9" * 3900 + b"}\n", id="a number that no float holds"),
+        pytest.param(b"\xff\xfe\n", id="no text"),
+        pytest.param(b"x" * 9000, id="more than is read"),
+        pytest.param(b"", id="nothing"),
+    ],
+)
+def test_whatever_is_sent_it_goes_on(made: Made, tmp_path: Path, sent: bytes) -> None:
+    made.says = "no"
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as wire:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        wire.connect(str(tmp_path / "s"))
+        wire.sendall(sent)
+        wire.shutdown(socket.SHUT_WR)
+        serve(listener, os.getuid(), made.machine)
+        assert b'"error": ""' not in wire.recv(9000)
+
+
+def test_who_says_it_bit_by_bit_has_no_more_time(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(scopes, "_SAID_WITHIN_S", 0.2)
+    over = threading.Event()
+
+    def drip(wire: socket.socket) -> None:
+        while not over.wait(0.02):
+            wire.sendall(b" ")
+
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as wire:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        wire.connect(str(tmp_path / "s"))
+        thread = threading.Thread(target=drip, args=(wire,))
+        thread.start()
+        side = threading.Thread(target=serve, args=(listener, os.getuid(), made.machine), daemon=True)
+        side.start()
+        side.join(5)
+        over.set()
+        thread.join()
+        assert not side.is_alive()
+    assert "timed out" in capfd.readouterr().err
+
+
+def test_a_number_that_went_to_another_meanwhile_is_not_handed_over(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(scopes.os, "chown", lambda path, *_, **__: given.append(path))
+
+    def systemd(command: Sequence[str]) -> str:
+        said = made.run(command)
+        status = made.folder / f"proc/{CHILD}/status"
+        status.write_text(status.read_text().replace(f"PPid:\t{PEER}", "PPid:\t1"))
+        return said
+
+    with pytest.raises(Refused, match="not a child"):
+        answer({"unit": UNIT, "pids": [PEER, CHILD]}, PEER, UID, made.machine._replace(run=systemd))
+    assert given == []
+
+
 def test_where_nobody_listens_that_is_said(tmp_path: Path) -> None:
     assert ask({"reserve": 1}, str(tmp_path / "none")) == f"{tmp_path}/none: [Errno 2] No such file or directory"

@@ -25,6 +25,9 @@ NOBODY = Identity(2**22 + 5, 1, "no boot")
         ({}, StopRequest("cancel", None, None)),
         ({"reason": 5, "grace_s": "soon"}, StopRequest("cancel", None, None)),
         ({"reason": "cancel", "grace_s": -3}, StopRequest("cancel", None, 0.0)),
+        ({"at": 10**400, "grace_s": 10**400}, StopRequest("cancel", None, None)),  # no float holds it
+        ({"at": float("nan"), "grace_s": float("inf")}, StopRequest("cancel", None, None)),
+        ({"grace_s": 1e300}, StopRequest("cancel", None, None)),  # no clock has it
     ],
 )
 def test_a_request_is_read_leniently(fields: dict[str, Any], request_: StopRequest) -> None:
