@@ -44,8 +44,8 @@ def inside(
     """Return (listed, not listed) per pool that was read.
 
     Ours come first, then the largest, so that a machine full of strangers does not hide a job's small process.
-    Amounts are rounded to MiB: a list that reads the same is the same, and need not be written again. ``guesses`` by pid
-    stand in the place of a rule for what is nobody's, though somebody may have started it.
+    Amounts are rounded to MiB: a list that reads the same is the same, and need not be written again. ``guesses`` by
+    pid stand in the place of a rule for what is nobody's, though somebody may have started it.
     """
     return {name: _of(reading, found, amounts, guesses or {}) for name, amounts in found.amounts.items()}
 

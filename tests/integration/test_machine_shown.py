@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 
 from placement.models import Node, Role
-from placement.services import node_tick
+from placement.services import flags
 from tests.integration.loop_here import MIB, Here, here
 from tests.integration.rows import GIB, a_machine, a_user
 from tests.wait import until
@@ -45,7 +45,7 @@ def test_the_devices_page_says_what_bounds_the_ram_and_how_much_disk_is_left(
 def test_cached_files_of_a_job_are_told_and_are_no_need(
     node: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_tick, "_CACHED_WORTH_TELLING", 64 * MIB)
+    monkeypatch.setattr(flags, "_CACHED_WORTH_TELLING", 64 * MIB)
     weights = tmp_path / "weights"
     with weights.open("wb") as file:
         for _ in range(100):
