@@ -24,7 +24,7 @@ VALUED = frozenset(
     f"--{name}"
     for name in (
         *("name", "label", "cidfile", "security-opt", "memory", "memory-swap", "gpus", "volume", "workdir"),
-        *("user", "env", "entrypoint", "device", "userns"),
+        *("user", "env", "env-file", "entrypoint", "device", "userns"),
     )
 )
 
@@ -76,7 +76,8 @@ def run(words: list[str]) -> int:
         put(path, {**state, "code": 127})
         return fail('OCI runtime create failed: exec: "nope": executable file not found in $PATH', "run", 127)
     environment = {"PATH": os.environ["PATH"]}
-    for given in options.get("--env", []):
+    filed = [line for file in options.get("--env-file", []) for line in Path(file).read_text("utf-8").splitlines()]
+    for given in [*filed, *options.get("--env", [])]:
         key, sign, value = given.partition("=")
         if sign or key in os.environ:
             environment[key] = value if sign else os.environ[key]

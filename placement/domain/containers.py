@@ -26,8 +26,10 @@ UNKEPT = "its container is not kept inside the grant: add --label tidegate.job=$
 _READ_BY_CLIENT = re.compile(
     r"(?i)(LD_.*|GLIBC_.*|GCONV_.*|MALLOC_.*|LOCPATH|NLSPATH|PATH|HOME|TMPDIR|SHELL|ENV|BASH_ENV|GO[A-Z]+|OTEL_.*"
     r"|DOCKER_.*|CONTAINER_.*|CONTAINERS_.*|BUILDX?_.*|BUILDKIT_.*|COMPOSE_.*|PODMAN_.*|STORAGE_.*|REGISTRY_.*|DBUS_.*"
-    r"|XDG_.*|SSL_CERT_.*|NOTIFY_SOCKET|LISTEN_FDS|NVIDIA_VISIBLE_DEVICES)"
+    r"|_CONTAINERS_.*|_PODMAN_.*|HOSTALIASES|LOCALDOMAIN|RES_OPTIONS|RESOLV_.*|GNUPGHOME|PASSWORD_STORE_.*|CLOUDSDK_.*"
+    r"|SHELLOPTS|BASHOPTS|PS4|IFS|XDG_.*|SSL_CERT_.*|NOTIFY_SOCKET|LISTEN_FDS|NVIDIA_VISIBLE_DEVICES)"
 )
+_LONGEST_LINE = 8000  # characters of a value; the client reads lines of 64 KiB at most
 # Begins the text: bash where the image has it, as everywhere else, and what every image has where it has not.
 _SHELL = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1"; else exec /bin/sh -c "$1"; fi'
 _FAILED = '{ set -- $?; echo "tidegate: the set-up line failed with code $1; the command was not run" >&2; exit $1; }'
@@ -54,7 +56,8 @@ class Container:
     keep_id: bool = False  # an engine without rights of its own is to take the user's number as it is
     memory: int | None = None
     devices: Sequence[str] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)  # what the client takes from its own
+    environment_file: str = ""  # what it reads there instead
 
 
 def run_command(c: Container) -> list[str]:
@@ -79,6 +82,8 @@ def run_command(c: Container) -> list[str]:
         line += ["--user", c.user]
     if c.keep_id and PurePosixPath(c.engine).name == "podman":
         line += ["--userns", "keep-id"]
+    if c.environment_file:
+        line += ["--env-file", c.environment_file]
     for name in sorted({"TIDEGATE_JOB_ID", *c.environment}):
         line += ["--env", name if name in c.environment else f"{name}={c.job}"]
     if c.text:
@@ -180,6 +185,17 @@ def refused_names(names: Iterable[str]) -> str:
         return ""
     shown = ", ".join(wrong[:3])
     return f"{shown}: the client that starts the container would read it itself. Export it in the set-up line instead."
+
+
+def for_file(variables: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Return the text of a file of variables that the client hands on, and those that no line of it can hold.
+
+    What comes by file the client does not take for its own: no list of names is complete (helpers that log in to a
+    registry read theirs, too).
+    """
+    lined = {name for name, value in variables.items() if len(value) <= _LONGEST_LINE and value.isprintable()}
+    text = "".join(f"{name}={variables[name]}\n" for name in sorted(lined))
+    return text, {name: value for name, value in variables.items() if name not in lined}
 
 
 def unkept(command: str, argv: Iterable[str] | None = None) -> str:

@@ -25,12 +25,13 @@ from placement.runner.jsonfile import control_path, read_json, write_record
 from placement.runner.record import ExitRecord
 from placement.runner.spec import container_of_run
 from placement.runner.status import Phase, look
-from placement.services import accounts, containing, device_environment
+from placement.services import accounts, containing, device_environment, secrets
 from placement.services.capping import run_dir_of
 
 log = logging.getLogger(__name__)
 OFF, AUTO = "off", "auto"
 CID = "cid"  # in control/: the id of the container, written by the client when it has made one
+VARIABLES = "variables"  # in control/: what the container is given, NAME=value a line; it is as secret as the spec
 LIMIT = "container-limit.json"  # in control/: the memory limit that was raised last, in bytes
 _EVERY = 60.0  # seconds between two looks at the engines and for leftovers
 _QUICK_S = 3.0  # seconds that an engine gets where a tick waits for it
@@ -98,6 +99,8 @@ def spec(
         raise Refused(f"{who} may not enter the working directory {job.cwd}")
     given, shim = _without_shim(variables)
     path = _engine_of(job)
+    lines, own_way = containers.for_file(given)
+    secrets.write(run_dir / "control" / VARIABLES, lines)
     c = Container(
         engine=path,
         image=job.image or "",
@@ -113,7 +116,8 @@ def spec(
         keep_id=os.geteuid() != 0,
         memory=limit,
         devices=(job.device,) if job.device.startswith(("GPU-", "MIG-")) else (),
-        environment=given,
+        environment=own_way,
+        environment_file=str(run_dir / "control" / VARIABLES),
     )
     if "argv" in command and job.setup.strip():
         raise Refused("a set-up line needs a shell: with a container's image give a command, not an argument list")
@@ -128,7 +132,7 @@ def spec(
         "limit": limit,
         "env": own,
     }
-    line = {"argv": containers.run_command(c), "setup": "", "account": None, "env": {**given, **own}}
+    line = {"argv": containers.run_command(c), "setup": "", "account": None, "env": {**own_way, **own}}
     return {**line, "container": dealt}
 
 

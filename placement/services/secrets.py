@@ -68,3 +68,10 @@ def _key() -> bytes:
     except ValueError as error:
         raise UnreadableSecret(f"{path} does not hold a key. Put the right file back.") from error
     return key
+
+
+def write(path: Path, text: str) -> None:
+    """Write values in the clear where the service alone can read them. OSError as it comes."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -103,7 +103,8 @@ def test_an_account_of_its_own_its_device_and_the_shim_are_in_the_line(
     )
     bob = {"name": "bob", "uid": 1234, "gid": 1235, "groups": None, "home": "/home/bob"}
     shim = str(device_environment.SHIM)
-    given = {"PYTHONPATH": f"{shim}:/mine", "TIDEGATE_JOB_ID": "7", "TOKEN": "s3cret"}
+    given = {"PYTHONPATH": f"{shim}:/mine", "TIDEGATE_JOB_ID": "7", "TOKEN": "s3cret", "TEXT": "two\nlines"}
+    (tmp_path / "control").mkdir()
     made = engines.spec(job, tmp_path, {"command": "t.py"}, bob, given, 1 << 30)
     line = made["argv"]
     assert (made["account"], made["setup"], made["container"]["limit"]) == (None, "", 1 << 30)
@@ -117,8 +118,13 @@ def test_an_account_of_its_own_its_device_and_the_shim_are_in_the_line(
     assert line[line.index("--user") + 1] == "1234:1235"
     assert line[line.index("--gpus") + 1] == '"device=GPU-a"'
     assert line[-1] == f"export PYTHONPATH={shim}${{PYTHONPATH:+:$PYTHONPATH}}\nt.py"
-    assert (made["env"]["PYTHONPATH"], made["env"]["TOKEN"]) == ("/mine", "s3cret")
-    assert "TOKEN" not in made["container"]["env"]
+    # The client may do more than the job: of the job's variables it takes none for its own that a file can hold.
+    handed = Path(line[line.index("--env-file") + 1])
+    assert handed.read_text() == "PYTHONPATH=/mine\nTIDEGATE_JOB_ID=7\nTOKEN=s3cret\n"
+    assert handed.stat().st_mode & 0o777 == 0o600
+    assert made["env"]["TEXT"] == "two\nlines"
+    assert not {"TOKEN", "PYTHONPATH"} & set(made["env"])
+    assert not {"TOKEN", "TEXT"} & set(made["container"]["env"])
     listed = engines.spec(job, tmp_path, {"argv": ["t.py", "-x"]}, bob, given, None)["argv"]
     assert listed[-3:] == ["team/train:2", "t.py", "-x"]
     assert f"{shim}:{shim}:ro" not in listed

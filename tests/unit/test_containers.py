@@ -8,6 +8,7 @@ import pytest
 from placement.domain.containers import (
     UNKEPT,
     Container,
+    for_file,
     id_of,
     kill_command,
     label_command,
@@ -77,7 +78,8 @@ def test_only_an_engine_without_rights_of_its_own_keeps_the_number_of_its_user()
 
 
 @pytest.mark.parametrize(
-    "name", ["LD_PRELOAD", "PATH", "HOME", "DOCKER_HOST", "docker_host", "CONTAINERS_CONF", "GODEBUG"]
+    "name",
+    ["LD_PRELOAD", "PATH", "HOME", "DOCKER_HOST", "docker_host", "CONTAINERS_CONF", "GODEBUG", "_CONTAINERS_X", "PS4"],
 )
 def test_what_the_client_reads_itself_is_given_to_no_container(name: str) -> None:
     assert name in refused_names(["LR", name])
@@ -123,6 +125,14 @@ def test_no_value_of_a_variable_is_in_the_line() -> None:
     )
     assert "s3cret" not in " ".join(line)
     assert [line[at + 1] for at, word in enumerate(line) if word == "--env"][1:] == ["TIDEGATE_JOB_ID", "TOKEN"]
+
+
+def test_what_no_line_of_a_file_can_hold_stays_in_the_environment() -> None:
+    text, rest = for_file({"A": "1 # 'x' = \u00e9", "EMPTY": "", "TWO": "a\nb", "RETURN": "a\r", "LONG": "x" * 70000})
+    assert text == "A=1 # 'x' = \u00e9\nEMPTY=\n"
+    assert sorted(rest) == ["LONG", "RETURN", "TWO"]
+    line = run_command(replace(PLAIN, environment=rest, environment_file="/c/variables"))
+    assert line[line.index("--env-file") + 1] == "/c/variables"
 
 
 def test_the_lines_that_end_it_and_ask_about_it() -> None:
