@@ -148,7 +148,8 @@ def _outsider(case: Case) -> str:
     if not case.outsiders:
         return "somebody who is no job of ours"
     pid, user, _, _ = case.outsiders[0]
-    return f"an outsider (pid {pid}, user {user or 'unknown'})"
+    one = f"pid {pid}, user {user or 'unknown'}"
+    return f"an outsider ({one})" if len(case.outsiders) == 1 else f"what is not ours (most of it: {one})"
 
 
 def _told(one: _Grower | None, *, first: bool = False) -> str:

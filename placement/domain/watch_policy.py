@@ -18,6 +18,12 @@ WORDS = {
     Policy.RISK: "stop when others are at risk",
     Policy.CAP: "stop at the cap",
 }
+SAID = {
+    Policy.WARN: "the watchdog only warns",
+    Policy.RISK: "the watchdog stops it past its grant when memory runs short, not before",
+    Policy.CAP: "the watchdog stops it at its cap, and past its grant when memory runs short",
+}
+"""What becomes of a job that nothing else keeps in its figures."""
 CHOICES = tuple(policy.value for policy in Policy)
 """What a node, a workload or the knob may say; "" leaves it to the next of them."""
 

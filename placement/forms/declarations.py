@@ -83,7 +83,7 @@ class NodeForm(Declaration):
     ram_declared = Amount(required=False, label="RAM that jobs may take", help_text="Empty: all there is.")
     watch_policy = forms.ChoiceField(
         required=False,
-        choices=[("", "as the knob says"), *((policy.value, WORDS[policy]) for policy in Policy)],
+        choices=[("", "as the knob watch_policy says"), *((policy.value, WORDS[policy]) for policy in Policy)],
         label="The watchdog may",
         help_text="Workloads can ask for more than that, never for less.",
     )

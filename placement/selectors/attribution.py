@@ -8,7 +8,7 @@ from typing import Any
 
 from calibration import clock
 from calibration.domain.lineage import SERVICE
-from calibration.domain.resources import gib
+from calibration.domain.resources import MIB, gib
 from calibration.models import PoolNow, PoolProcesses
 from placement.models import Job
 from placement.selectors import devices, hardware, tanks
@@ -109,9 +109,12 @@ def _why(rule: str) -> str:
     return RULES.get(rule, rule)
 
 
-def _more(count: int, rest: int | None) -> str:
+def _more(count: int, rest: int | None, listed: int = 1) -> str:
     if not count:
         return ""
+    if not listed:
+        size = "of unknown size" if rest is None else gib(rest) if rest >= MIB else "less than 1 MiB"
+        return f"{count} process{'es' if count > 1 else ''}, {size}"
     return f"and {count} more with {gib(rest)}" if rest is not None else f"and {count} more, whose size is unknown"
 
 
@@ -247,7 +250,7 @@ class _Pool:
                 used=gib(amount) if amount is not None else "unknown",
                 share=f"{amount / self.total * 100:.0f} %" if amount is not None else "",
                 processes=tuple(self._process(owner, row) for row in rows),
-                more=_more(count, rest),
+                more=_more(count, rest, len(rows)),
                 note=note,
             )
         )

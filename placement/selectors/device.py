@@ -206,9 +206,15 @@ def _facts(row: Device | Node, now: PoolNow | None) -> tuple[tuple[str, str], ..
             ("Keeps RAM by", (row.containment or {}).get("sentence") or "not looked at yet"),
             ("Containers", (row.containers or {}).get("sentence") or "not looked at yet"),
             ("Disk for runs", gib(row.disk_free) if row.disk_free is not None else "unknown"),
-            ("Processes", "no bound" if row.processes_free is None else "bounded"),
+            ("Processes", _processes(row.processes_free)),
         ]
     return (*found, ("State", _state(now)), ("Last read", _read(now)))
+
+
+def _processes(free: int | None) -> str:
+    if free is None:
+        return "no bound"
+    return f"room for {free // 1000 * 1000:,} more" if free >= 1000 else f"room for {free:,} more, then jobs wait"
 
 
 def _backend(row: Device) -> str:

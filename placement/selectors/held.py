@@ -13,9 +13,11 @@ from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
 from calibration.models import Sediment
 from calibration.selectors import Trace, of_owner
+from placement import snapshots
 from placement.domain.jobs import State
 from placement.domain.requests import Gpu
-from placement.models import Job
+from placement.domain.watch_policy import SAID, in_force
+from placement.models import Job, Node
 from placement.selectors import pruned, tanks
 from placement.selectors.wording import listing, mapping, whole
 
@@ -59,6 +61,7 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
     """Return a row per pool, the device's first; ``names`` of devices by their UUID."""
     peaks = _peaks(job) if job.state == State.FINISHED else None
     unknown = pruned.peak(job) if peaks is not None and not any(peaks.values()) else "not measured"
+    watchdog = _watchdog(job)
     found = []
     for pool in sorted(mapping(job.charges), key=lambda p: p == RAM):
         charge = mapping(job.charges[pool])
@@ -81,7 +84,7 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
                 margin=gib(margin) if margin is not None else "–",
                 settled=bool(charge.get("settled")),
                 note=str(charge.get("note") or ""),
-                force=str(mapping(charge.get("force")).get("sentence") or ""),
+                force=_force(mapping(charge.get("force")), watchdog),
                 proof=_proof(mapping(mapping(charge.get("force")).get("evidence"))),
                 tone=tanks.tone(job.pk),
                 used_at=_percent(used, top),
@@ -91,13 +94,28 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
     return tuple(found)
 
 
+def _force(force: Mapping[str, Any], watchdog: str) -> str:
+    sentence = str(force.get("sentence") or "")
+    return f"{sentence}; {watchdog}" if watchdog and force.get("kind") == "watched" and sentence else sentence
+
+
+def _watchdog(job: Job) -> str:
+    """Return what the watchdog would do about a running job, "" of others: what was in force then is not kept."""
+    if job.state != State.RUNNING:
+        return ""
+    node = Node.objects.filter(name=job.node).values_list("watch_policy", flat=True).first() or ""
+    workload = job.workload.watch_policy if job.workload else ""
+    return SAID[in_force(node, workload, snapshots.knobs_now()[0].watch_policy)]
+
+
 def _proof(evidence: Mapping[str, Any]) -> str:
     """Return what says so: who was told, what a context is taken to cost, what the driver said, what stayed as set."""
     told = [f"{word} in pid {_listed(pids)}" for word in ("armed", "applied") if (pids := listing(evidence.get(word)))]
     if context := whole(evidence.get("context")):
         runs = whole(evidence.get("context_runs"))
         told.append(
-            f"a context is taken to cost {gib(context)} ({f'learned from {runs} runs' if runs else 'the knob'})"
+            f"a context is taken to cost {gib(context)} "
+            f"({f'learned from {runs} runs' if runs else 'by the knob context_allowance_mib: too few runs told'})"
         )
     if driver := evidence.get("driver"):
         told.append(f"no limit by the driver: {driver}")

@@ -40,7 +40,7 @@ WORDS = {
     "held": "held then",
     "device_free": "free on the device then",
     "cap": "its cap",
-    "used": "used when it was stopped",
+    "used": "used at its end",
     "granted": "granted",
     "free": "free in the pool then",
     "mark": "mark below which the watchdog acts",

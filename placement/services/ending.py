@@ -107,7 +107,7 @@ def judged(
     ended_at = _when(record.ended_at if record else None) or now
     age = None if refused_at is None else ended_at.timestamp() - refused_at
     verdict = decide_outcome(_evidence(job, record, lost, receipt, age, run_dir))
-    blamed = postmortems.of(job, verdict, receipt, min(ended_at, now), seen)
+    blamed = postmortems.of(job, verdict, receipt, min(ended_at, now), seen, evidence.group(run_dir))
     kept_evidence = {**job.evidence, "feeds": verdict.feeds}
     if verdict.memory:
         kept_evidence["memory"] = verdict.memory

@@ -138,23 +138,24 @@ def _caps() -> Iterator[Finding]:
     instrument = Instrument(settings.NODE, simulate=settings.SIMULATE, simulated_dir=settings.SIMULATED_DIR)
     for pool in instrument.read().pools.values():
         if pool.kind != RAM and not pool.simulated:
-            yield Finding("caps", None, f"device memory of {pool.name}: {capping.by_kernel(pool.pool)}")
+            yield Finding("device caps", None, f"device memory of {pool.name}: {capping.by_kernel(pool.pool)}")
     if settings.MPS_LIMITS:
         server, where = device_environment.mps_server(), device_environment.pipe()
         said = f"server {server} at {where} is told caps" if server else f"no server lives at {where}: nothing is told"
-        yield Finding("caps", server is not None, f"MPS: {said}")
-    yield Finding("caps", None, "torch is told its cap and answers; JAX and CuPy are told and answer nothing")
+        yield Finding("device caps", server is not None, f"MPS: {said}")
+    yield Finding("device caps", None, "torch is told its cap and answers; JAX and CuPy are told and answer nothing")
     yield Finding("", None, "device memory of everything else is watched, not capped")
     yield from _ram_cap()
 
 
 def _ram_cap() -> Iterator[Finding]:
     kept = containing.told(settle=False)
-    yield Finding("caps", None, f"main memory: {kept['sentence']}")
+    yield Finding("RAM limits", None, kept["sentence"])
     for kind, why in kept["tried"]:
         yield Finding("", None, f"not {containment.TRIED.get(kind, kind)}: {why}")
     if not containing.limits(kept["kind"]):
-        yield Finding("", None, "the watchdog stops who grows past its charge, once a second; the kernel does not")
+        said = "the watchdog looks once a second, and stops who is past its grant when memory runs short"
+        yield Finding("", None, f"{said} (knob watch_policy)")
 
 
 def _containers() -> Iterator[Finding]:

@@ -17,9 +17,18 @@ _NOW_COUNTS_S = 5.0  # seconds after an end for which the present reading still 
 
 
 def of(
-    job: Job, verdict: Verdict, receipt: Mapping[str, Any] | None, at: datetime, now: tuple[float, Attribution] | None
+    job: Job,
+    verdict: Verdict,
+    receipt: Mapping[str, Any] | None,
+    at: datetime,
+    now: tuple[float, Attribution] | None,
+    group: Mapping[str, int] | None = None,
 ) -> Finding | None:
-    """Return the finding on an end, None where no memory ran out. ``now`` is a reading (unix second) that saw it."""
+    """Return the finding on an end, None where no memory ran out. ``now`` is a reading (unix second) that saw it.
+
+    ``group`` are the counters of its control group: of one that died at its own limit the most that was in use is
+    told, which no look a second saw.
+    """
     if verdict.memory is None or verdict.outcome not in (Outcome.CAP_EXCEEDED, Outcome.OUT_OF_MEMORY):
         return None
     pool = RAM if verdict.memory == "ram" else job.device
@@ -30,6 +39,8 @@ def of(
     watched = job.evidence.get("watchdog", {})
     figures = [job.used.get(pool), held if verdict.memory == "vram" else None]
     figures.append(watched.get("used") if watched.get("pool") == pool else None)
+    if verdict.memory == "ram" and verdict.outcome is Outcome.CAP_EXCEEDED and (group or {}).get("oom"):
+        figures.append((group or {}).get("memory_peak"))
     known = [figure for figure in figures if figure is not None]
     looks, outsiders = _seen(job, pool, at.timestamp(), now)
     return find(

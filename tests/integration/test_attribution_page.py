@@ -114,3 +114,12 @@ def test_what_is_not_listed_is_told_with_its_size_or_that_nobody_knows_it(
     count: int, rest: int | None, said: str
 ) -> None:
     assert attribution._more(count, rest) == said
+
+
+@pytest.mark.parametrize(
+    "count, rest, said",
+    [(1, 0, "1 process, less than 1 MiB"), (3, 0, "3 processes, less than 1 MiB"), (2, GIB, "2 processes, 1.0 GiB"),
+     (1, None, "1 process, of unknown size")],
+)  # fmt: skip
+def test_where_nobody_is_listed_there_is_nobody_to_whom_others_are_added(count, rest, said) -> None:
+    assert attribution._more(count, rest, listed=0) == said

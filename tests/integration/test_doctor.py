@@ -44,7 +44,7 @@ def test_it_names_everything_that_a_start_needs_and_ends_well(place: Path) -> No
         "main memory",
         "GiB of this host" if "of this host" in out else "allowed by the control group",
         "gpu0 simulated 24 GiB",
-        "main memory: kernel: " if "a control group per job" in out else "the watchdog stops",
+        "kernel: " if "a control group per job" in out else "the watchdog looks",
         "free for run directories",
         "process limit",
         "chromium",

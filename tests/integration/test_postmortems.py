@@ -8,15 +8,18 @@ import time
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.windows import Window, observe
 from calibration.models import Point, Sediment
+from placement.domain.jobs import Outcome
 from placement.domain.knobs import Knobs
+from placement.domain.outcomes import Verdict
 from placement.models import Job, Role
 from placement.runner.record import ExitRecord
 from placement.selectors import proof, raised
-from placement.services import cycle_row, ending, lifecycle
+from placement.services import cycle_row, ending, lifecycle, postmortems
 from placement.services.ending import Round, judged, store
 from placement.services.learning import Open, Windows
 from tests.builders import GIB
@@ -204,3 +207,19 @@ def test_a_receipt_of_an_hour_ago_and_a_control_groups_counters(ann: Any) -> Non
     told = {fact.name: fact.text for fact in proof.facts(found.row["evidence"], {})}
     assert told["processes of it that the kernel killed"] == "1"
     assert told["its own limit"] == "1.0 GiB"
+
+
+def test_the_kernels_own_figure_tells_how_far_past_its_grant_a_run_was(ann):
+    job = on_gpu0(ann, 4, 0)
+    charge = {"granted": GIB, "held": GIB, "at_start": GIB, "cap": 3 * GIB // 2}
+    Job.objects.filter(pk=job.pk).update(device="", charges={"ram": charge}, used={"ram": GIB})
+    at = timezone.now()
+    verdict = Verdict(Outcome.CAP_EXCEEDED, "killed at its limit", "lower_bound", "ram")
+    job = Job.objects.get(pk=job.pk)
+    seen = postmortems.of(job, verdict, None, at, None, {"oom": 1, "memory_peak": 3 * GIB // 2})
+    assert seen is not None
+    assert seen.told == "Own over-use: 1.5 GiB of 1.0 GiB."
+    # Without a death at its own limit that figure has cached files in it.
+    seen = postmortems.of(job, verdict, None, at, None, {"oom": 0, "memory_peak": 3 * GIB // 2})
+    assert seen is not None
+    assert seen.told == "Own over-use: it met its own cap."

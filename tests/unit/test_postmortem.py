@@ -49,6 +49,13 @@ def a_case(seen: tuple[Look, ...], **more: object) -> Case:
             id="an outsider",
         ),
         pytest.param(
+            a_case(looks([9, 9], [5, 5], [14, 23]), outsiders=(*EVE, (82, "eve", "load", GIB))),
+            Blame.VICTIM,
+            "What is not ours (most of it: pid 81, user eve) grew by 9.0 GiB in the minute before; "
+            "this one used 9.0 GiB of 10.0 GiB.",
+            id="several outsiders: the growth is that of all of them",
+        ),
+        pytest.param(
             a_case(looks([9, 9], [5, 5], [14, 23])),
             Blame.VICTIM,
             "Somebody who is no job of ours grew by 9.0 GiB in the minute before; this one used 9.0 GiB of 10.0 GiB.",
