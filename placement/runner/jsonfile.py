@@ -10,6 +10,7 @@ from typing import Any
 
 VERSION = 1
 _MAX_RECORD_BYTES = 1 << 20
+_DIGITS = 19  # of 2**62
 
 
 def control_path(run_dir: str | os.PathLike[str], name: str) -> str:
@@ -91,7 +92,7 @@ def read_json(path: str, limit: int = _MAX_RECORD_BYTES) -> dict[str, Any] | Non
         return None
     try:
         raw = _read_all(descriptor, limit)
-        fields = None if raw is None else json.loads(raw)
+        fields = None if raw is None else json.loads(raw, parse_int=_whole)
     except (OSError, ValueError, RecursionError):
         return None
     finally:
@@ -107,6 +108,11 @@ def seconds(value: Any) -> float | None:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
     return float(value) if -6e10 < value < 2.5e11 else None
+
+
+def _whole(digits: str) -> int | float:
+    """Return a whole number; one that no database holds, nor many a float, comes as a float, which is no count."""
+    return int(digits) if len(digits) <= _DIGITS else float(digits)
 
 
 def _read_all(descriptor: int, limit: int) -> bytes | None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from calibration import clock
@@ -205,21 +205,13 @@ def _save_observed(
 ) -> None:
     over = knobs.watch_over_mib << 20
     for job in jobs:
-        members = [
-            {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
-            for i in sorted(found.members.get(learning.owner(job), frozenset()))
-        ][:500]
-        told = flags.of(job, reading, over, found.cached.get(learning.owner(job), 0))
-        if outside := strays.running(agent.strays.held(job.pk)):
-            told.append(outside)
-        if (job.members, job.flags) != (members, told):
-            job.members, job.flags = members, told
-            if job not in changed:
+        try:
+            if _noted(agent, job, reading, found, over) and job not in changed:
                 changed.append(job)
-        if agent.caps.refresh(job, reading, found.members.get(learning.owner(job), ())) and job not in changed:
-            changed.append(job)
-        if (agent.engines if job.image else agent.groups).refresh(job) and job not in changed:
-            changed.append(job)
+        except DatabaseError:
+            raise
+        except Exception:  # what one job left in its run directory must not stop the loop for all others
+            log.exception("#%s cannot be looked at", job.pk, extra={"action": "look_failed"})
     if not changed:
         return
     Job.objects.bulk_update(changed, ["used", "charges", "members", "flags"], batch_size=200)
@@ -230,6 +222,21 @@ def _save_observed(
         lease.bytes = held[lease.job_id, lease.pool]
     if moved:
         Lease.objects.bulk_update(moved, ["bytes"], batch_size=200)
+
+
+def _noted(agent: Agent, job: Job, reading: Reading, found: Attribution, over: int) -> bool:
+    """Put members, flags and what is in force into a job's row; return whether one of them changed."""
+    members = [
+        {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
+        for i in sorted(found.members.get(learning.owner(job), frozenset()))
+    ][:500]
+    told = flags.of(job, reading, over, found.cached.get(learning.owner(job), 0))
+    if outside := strays.running(agent.strays.held(job.pk)):
+        told.append(outside)
+    changed = (job.members, job.flags) != (members, told)
+    job.members, job.flags = members, told
+    changed |= agent.caps.refresh(job, reading, found.members.get(learning.owner(job), ()))
+    return (agent.engines if job.image else agent.groups).refresh(job) or changed
 
 
 def _store(agent: Agent, jobs: list[Job], reading: Reading, found: Attribution, knobs: Knobs) -> None:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from placement.models import Job
-from placement.services import ending, jobs, lifecycle
+from placement.services import containing, ending, jobs, lifecycle
 from tests.integration.loop_here import Here, alive, control, here, leased
 from tests.wait import until
 
@@ -117,6 +117,36 @@ def test_one_job_that_cannot_be_looked_after_holds_up_no_other(
     assert f"#{bad.pk} cannot be looked after" in caplog.text
     monkeypatch.setattr(ending.evidence, "log_tail", real)
     node.end(bad)
+
+
+def test_one_job_that_cannot_be_looked_at_holds_up_no_other(
+    node: Here, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = node.run("sleep 30"), node.run("sleep 30")
+    real = containing.read_held
+
+    def broken(run_dir: Path) -> Any:
+        if run_dir == lifecycle.run_dir_of(bad):
+            raise ZeroDivisionError("what nobody thought of")
+        return real(run_dir)
+
+    monkeypatch.setattr(containing.Groups, "of", lambda groups, job: broken(lifecycle.run_dir_of(job)))
+    monkeypatch.setattr(containing.Groups, "claim", lambda groups, job: {})
+    os.killpg(good.child["pid"], 9)
+    assert node.end(good).outcome == "failed"
+    assert f"#{bad.pk} cannot be looked at" in caplog.text
+
+
+def test_figures_that_no_float_holds_stop_neither_the_loop_nor_the_end(node: Here) -> None:
+    job = node.run("sleep 30")
+    many = "9" * 400
+    fields = f'"kind": "v1", "path": "", "memory": "", "limit": {many}, "used": {many}, "grace_s": {many}, "at": {many}'
+    for name in ("cgroup.json", "vram-limit.json", "stop.json", "container-limit.json", "closing.json"):
+        (control(job) / name).write_text(f"{{{fields}}}")
+    node.new_worker()
+    node.tick()
+    jobs.cancel(node.user, job.pk)
+    assert (node.end(job).outcome, leased(job)) == ("cancelled", 0)
 
 
 def test_a_job_whose_run_directory_was_removed_goes_on_and_is_told_lost_at_its_end(node: Here) -> None:

@@ -68,6 +68,18 @@ def test_a_file_that_holds_no_record_reads_as_none(content: bytes, run_dir: Path
     assert record.read_exit(run_dir) is None
 
 
+def test_a_number_that_no_database_holds_is_no_count(run_dir: Path) -> None:
+    path = run_dir / "control" / "exit.json"
+    for digits in ("9" * 20, "-" + "9" * 20, "1" + "0" * 400, "9" * 5000):
+        path.write_text(f'{{"limit": {digits}, "code": {digits}, "ended_at": {digits}}}')
+        fields = read_json(str(path))
+        assert fields is not None
+        assert not isinstance(fields["limit"], int)
+        assert record.read_exit(run_dir) == record.ExitRecord(None, None, "")
+    path.write_text(f'{{"limit": {2**62}}}')
+    assert read_json(str(path)) == {"limit": 2**62}
+
+
 def test_links_pipes_and_very_long_files_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("{}")
     (tmp_path / "link").symlink_to(tmp_path / "secret")
