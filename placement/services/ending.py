@@ -102,7 +102,8 @@ def judged(
 ) -> Ending:
     """Return how an attempt ended, read from its records and the reading that saw it; nothing is stored yet."""
     run_dir = run_dir_of(job)
-    receipt, refused_at = evidence.cap_receipt(run_dir) or (None, None)
+    told = job.charges.get(job.device, {}).get("cap")
+    receipt, refused_at = evidence.cap_receipt(run_dir, told) or (None, None)
     now = timezone.now()
     ended_at = _when(record.ended_at if record else None) or now
     age = None if refused_at is None else ended_at.timestamp() - refused_at

@@ -18,6 +18,7 @@ from placement.services import engines
 
 TAIL = 16 << 10  # bytes of each log that may hold the reason
 RECEIPT = 4 << 10  # bytes of the longest receipt
+_MOST_RECEIPTS = 200  # refusals that are read, the newest: a job may have survived many
 FIGURES = ("asked", "held", "device_free", "cap")  # of a receipt, in bytes
 COUNTERS = ("oom", "oom_kill", "oom_group_kill", "memory_max", "memory_peak")  # of a control group
 _MOST = 1 << 62  # bytes; above it no database holds the number
@@ -56,23 +57,36 @@ def driver_limit(run_dir: Path) -> dict[str, Any] | None:
     return read_json(control_path(run_dir, "vram-limit.json"))
 
 
-def cap_receipt(run_dir: Path) -> tuple[dict[str, int], float] | None:
-    """Return the figures of the newest receipt of an allocation that the job's cap refused and its unix second."""
+def cap_receipt(run_dir: Path, cap: int | None = None) -> tuple[dict[str, int], float] | None:
+    """Return the figures of the newest receipt of an allocation that the job's cap refused and its unix second.
+
+    Receipts are the job's own word: one of a larger cap than it was told, in bytes, is nobody's whom we told.
+    """
     folder = run_dir / "receipts"
     newest: tuple[float, dict[str, int]] | None = None
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".vram-cap.json"))[:200]
+        found = [(_written(folder / name), name) for name in os.listdir(folder) if name.endswith(".vram-cap.json")]
     except OSError:
         return None
-    for name in names:
+    for _, name in sorted(found, reverse=True)[:_MOST_RECEIPTS]:
         try:
             raw, at = _read(folder / name, RECEIPT)
             content = json.loads(raw)
         except (OSError, ValueError, RecursionError):
             continue
-        if isinstance(content, dict) and (newest is None or at > newest[0]):
-            newest = (at, {figure: content[figure] for figure in FIGURES if _is_count(content.get(figure))})
+        if not isinstance(content, dict) or (newest is not None and at <= newest[0]):
+            continue
+        figures = {figure: content[figure] for figure in FIGURES if _is_count(content.get(figure))}
+        if cap is None or figures.get("cap", 0) <= cap:
+            newest = (at, figures)
     return (newest[1], newest[0]) if newest else None
+
+
+def _written(path: Path) -> float:
+    try:
+        return os.stat(path, follow_symlinks=False).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _is_count(value: object) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 from placement.domain.device_caps import Applied
 
 LONGEST = 8 << 10  # bytes of a receipt
-MOST = 1000  # receipts that are read
+MOST = 1000  # receipts that are opened, and processes that are named
 FRAMEWORKS = {"simulated": "the simulated device"}
 _NAME = re.compile(r"([1-9][0-9]{0,8})\.([a-z][a-z0-9_]{0,19})-(armed|applied|exit)\.json")
 _LARGEST = 1 << 60  # bytes
@@ -36,16 +36,20 @@ class Receipts:
 
 def read(run_dir: Path, device: str) -> Receipts:
     """Return what was told about one device."""
-    armed, applied, reserved = set[int](), list[Applied](), dict[int, int]()
+    armed, applied, reserved = list[int](), list[Applied](), dict[int, int]()
+    opened = 0
     try:
         names = sorted(os.listdir(run_dir / "receipts"))
     except OSError:
         return Receipts()
-    for name, found in [(name, found) for name in names if (found := _NAME.fullmatch(name))][:MOST]:
+    for name, found in [(name, found) for name in names if (found := _NAME.fullmatch(name))]:
         pid, framework, kind = int(found[1]), FRAMEWORKS.get(found[2], found[2]), found[3]
-        if kind == "armed":
-            armed.add(pid)
+        if kind == "armed":  # each loader process that ever was has one: they must not keep the others from being read
+            armed.append(pid)
             continue
+        if opened == MOST:
+            continue
+        opened += 1
         content = plain(run_dir / "receipts" / name)
         if kind == "applied":
             one = _of_device(content.get("devices"), device)
@@ -57,7 +61,7 @@ def read(run_dir: Path, device: str) -> Receipts:
             amount = count(held.get(device, held.get(""))) if isinstance(held, dict) else None
             if amount is not None:
                 reserved[pid] = amount
-    return Receipts(tuple(sorted(armed)), tuple(applied), reserved)
+    return Receipts(tuple(sorted(set(armed)))[:MOST], tuple(applied), reserved)
 
 
 def own_number(pid: int, proc: str = "/proc") -> int:

@@ -323,6 +323,33 @@ def test_a_refusal_is_found_among_the_receipts_of_many_processes(tmp_path: Path)
     assert len(receipts.read(tmp_path, "GPU-a").applied) == 300
 
 
+def test_loader_processes_that_went_long_ago_hide_neither_the_caps_nor_the_last_refusal(tmp_path: Path) -> None:
+    folder = tmp_path / "receipts"
+    folder.mkdir()
+    for pid in range(1000, 2300):
+        (folder / f"{pid}.torch-armed.json").write_text("{}")
+    for pid in range(300):
+        survived = folder / f"{pid}.vram-cap.json"
+        survived.write_text('{"asked": 1}')
+        os.utime(survived, (1e9, 1e9))
+    (folder / "9000.torch-applied.json").write_text('{"devices": [{"uuid": "GPU-a", "pool": 1}]}')
+    (folder / "9000.vram-cap.json").write_text('{"asked": 7}')
+    found = receipts.read(tmp_path, "GPU-a")
+    assert [one.pid for one in found.applied] == [9000]
+    assert len(found.armed) == receipts.MOST
+    refused = evidence.cap_receipt(tmp_path)
+    assert refused is not None
+    assert refused[0] == {"asked": 7}
+
+
+def test_a_receipt_of_a_larger_cap_than_the_job_was_told_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "receipts").mkdir()
+    (tmp_path / "receipts" / "7.vram-cap.json").write_text(json.dumps({"asked": GIB, "cap": 2 * GIB}))
+    assert evidence.cap_receipt(tmp_path, GIB) is None
+    for told in (2 * GIB, None):
+        assert evidence.cap_receipt(tmp_path, told) == evidence.cap_receipt(tmp_path)
+
+
 def test_receipts_of_another_device_are_not_this_ones(tmp_path: Path) -> None:
     (tmp_path / "receipts").mkdir()
     rows = [{"uuid": "GPU-a", "pool": 1, "processes": True}, {"uuid": "GPU-b", "pool": 2, "processes": 2}]
