@@ -14,7 +14,10 @@ LEAST = 1 << 20  # bytes of a pool: a fraction of 0 would refuse everything with
 
 
 class Finder:
-    """Finds torch as everybody else would, once, and has its loader call us when the module is there."""
+    """Finds torch as everybody else would, and has its loader call us when the module is there.
+
+    Many only ask whether there is a torch before they import it, so this stays until one was loaded.
+    """
 
     def find_spec(self, name, path=None, target=None):
         """Return the real spec of torch; None for everything else."""
@@ -28,8 +31,7 @@ class Finder:
         else:
             return None
         try:
-            sys.meta_path.remove(self)
-            _call_after(spec.loader)
+            _call_after(spec.loader, self)
         except Exception:  # torch is imported all the same
             pass
         return spec
@@ -45,14 +47,18 @@ def arm():
         sys.meta_path.insert(0, Finder())
 
 
-def _call_after(loader):
+def _call_after(loader, finder):
     """Wrap the loader at hand, not its class, so that nothing else that it loads changes."""
+    if "exec_module" in vars(loader):
+        return  # it is the same that was asked for before
     real = loader.exec_module
 
     def exec_module(module):
         real(module)
         try:
             del loader.exec_module
+            if finder in sys.meta_path:
+                sys.meta_path.remove(finder)
             armed(module)
         except Exception:  # the module is there, and that is what was asked for
             pass
@@ -72,7 +78,7 @@ def applied(torch):
         counted = torch.cuda.device_count()
         which = range(counted)
         rank = os.environ.get("LOCAL_RANK", "")
-        if before_2_10(torch) and rank.isdigit() and int(rank) < counted:
+        if before_2_10(torch) and rank.isdecimal() and int(rank) < counted:
             which = [int(rank)]  # there the call makes a context, which costs memory on each device that it names
         done = [one for one in (_limit(torch, device, counted) for device in which) if one]
         if not done:
@@ -121,7 +127,7 @@ def cap_of(device, uuid):
     A command may show itself another device than it was given: there the same figure holds, under that one's name.
     """
     rows = [row.partition("=") for row in os.environ.get("TIDEGATE_VRAM_CAPS", "").split(",") if row]
-    caps = [(name, int(size)) for name, _, size in rows if size.isdigit() and int(size) > 0]
+    caps = [(name, int(size)) for name, _, size in rows if size.isdecimal() and int(size) > 0]
     bare = uuid.lower().replace("gpu-", "").replace("mig-", "")
     for name, cap in caps if bare else ():
         if name.lower().replace("gpu-", "").replace("mig-", "") == bare:
@@ -130,22 +136,22 @@ def cap_of(device, uuid):
         name, cap = caps[device]
         return (f"GPU-{bare}" if bare and name.startswith("GPU-") else name), cap
     one = os.environ.get("TIDEGATE_VRAM_CAP_BYTES", "")
-    return ("", int(one)) if not caps and one.isdigit() and int(one) > 0 else None
+    return ("", int(one)) if not caps and one.isdecimal() and int(one) > 0 else None
 
 
 def context():
     """Return the bytes that a process's context is taken to cost on this kind of card."""
     text = os.environ.get("TIDEGATE_VRAM_CONTEXT_BYTES", "")
-    return int(text) if text.isdigit() else DEFAULT_CONTEXT
+    return int(text) if text.isdecimal() else DEFAULT_CONTEXT
 
 
 def sharers(counted):
     """Return how many processes of this job share a device, None where nobody said: each then has the whole cap."""
     said = os.environ.get("TIDEGATE_GPU_PROCESSES", "")
-    if said.isdigit() and int(said) > 0:
+    if said.isdecimal() and int(said) > 0:
         return int(said)
     world = os.environ.get("LOCAL_WORLD_SIZE", "")
-    return max(1, -(-int(world) // max(1, counted))) if world.isdigit() and int(world) > 0 else None
+    return max(1, -(-int(world) // max(1, counted))) if world.isdecimal() and int(world) > 0 else None
 
 
 def _listen(torch, limits):

@@ -80,6 +80,26 @@ def test_nothing_touches_a_device_before_the_job_does(told: Told) -> None:
     assert [len(told.receipts(kind)) for kind in ("torch-armed", "torch-applied")] == [1, 0]
 
 
+def test_who_asks_first_whether_there_is_a_torch_is_capped_all_the_same(told: Told) -> None:
+    asks = "import importlib.util as u, json; u.find_spec('torch'); u.find_spec('torch')"
+    use = "import torch; torch.cuda.init(); print(json.dumps(torch.cuda.fractions))"
+    assert json.loads(told.python(f"{asks}; {use}")) == {"0": (8 * GIB - 512 * MIB) / CARD}
+    assert len(told.receipts("torch-applied")) == 1
+    gone = "print([type(one).__name__ for one in sys.meta_path if 'Finder' == type(one).__name__])"
+    assert told.python(f"import importlib.util as u, sys; u.find_spec('torch'); import torch; {gone}") == "[]\n"
+
+
+def test_a_torch_whose_import_failed_is_capped_the_next_time(told: Told, tmp_path: Path) -> None:
+    (tmp_path / "first" / "torch").mkdir(parents=True)
+    (tmp_path / "first" / "torch" / "__init__.py").write_text("raise ImportError('not yet')")
+    told.path.insert(1, str(tmp_path / "first"))
+    body = (
+        "import json, sys\ntry: import torch\nexcept ImportError: sys.path.remove(sys.argv[1])\n"
+        "import torch; torch.cuda.init(); print(json.dumps(torch.cuda.fractions))"
+    )
+    assert json.loads(told.python(body.replace("sys.argv[1]", repr(str(tmp_path / "first"))))) != {}
+
+
 def test_without_torch_there_is_no_receipt_and_nothing_is_imported(told: Told) -> None:
     heavy = "{'json', 'torch', 'importlib.util', 'importlib.machinery', 'traceback', 'atexit'} & set(sys.modules)"
     bare = told.python(f"import sys; print(sorted({heavy}))", PYTHONPATH="")
