@@ -110,12 +110,12 @@ class Play:
         self.shut[lead] -= closes
         self.shut_node[node] -= closes_node
         dirty.add(lead)
+        self.sure[lead], self.worst = min(self.sure[lead], sure), min(self.worst, sure)
         if leaves < 0:
             return
         self.there[lead] -= 1
         self.on_node[node] -= 1
         self.due.came(job, back)
-        self.sure[lead], self.worst = min(self.sure[lead], sure), min(self.worst, sure)
         self.ended[lead] = (*self.ended[lead][1 - _NAMED :], job)
         if node in self.ram_short or closes_node or not self.on_node[node]:
             self.ram_short.discard(node)
@@ -268,7 +268,7 @@ class Play:
         self.shut_node[node] += spot.whole
         if spot.cold and lasts > SETTLES and not spot.alone:
             part = ((lead, need - spot.need, need - spot.need),)
-            heappush(self.events, (now + SETTLES, 0, -1, lead, node, part, Sure.LIMIT, True, False))
+            heappush(self.events, (now + SETTLES, 0, -1, lead, node, part, Sure.GUESS, True, False))
             back, closes = ((lead, spot.need, spot.need), *back[1:]), False
         at_once = self.lined.get(number) == now  # then nobody's end made room for it
         waited = () if at_once else self.ended[lead]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from placement.domain import checks
 from placement.domain.caps import Caps, Taken
 from placement.domain.decision import Code
-from placement.domain.durations import Length, Sure, expected
+from placement.domain.durations import Length, Sure, expected, overdue
 from placement.domain.future import frees
 from placement.domain.places import Board, Demand, Part, Place, in_force
 from placement.domain.requests import Exclusive
@@ -128,7 +128,9 @@ class Stage:
         whole, _ = expected(running.limit, running.learned, board.knobs)
         settles, main = None, running.charges.get(running.device or "")
         if running.cold and main is not None:
-            settles = (max(0, main.held - 2 * (main.used or 0)), max(0.0, SETTLES - running.elapsed))
+            ran = running.elapsed  # one that has not settled by then takes a share longer, and then another
+            until = SETTLES if ran < SETTLES else overdue(ran, SETTLES, board.knobs.overdue_share)
+            settles = (max(0, main.held - 2 * (main.used or 0)), until - ran)
         only = any(d.uuid == running.device and d.exclusive_only for d in node.devices)
         return Holding(
             job=running.job,
@@ -225,7 +227,7 @@ def first_events(stage: Stage, left: Mapping[int, float | None]) -> Iterator[tup
         if h.settles is not None and h.settles[1] < end:
             amount, at = h.settles
             back = tuple((p, f - amount, b - amount) if p == h.lead else (p, f, b) for p, f, b in back)
-            yield (at, 0, -1, h.lead, h.node, ((h.lead, amount, amount),), Sure.LIMIT, True, False), None
+            yield (at, 0, -1, h.lead, h.node, ((h.lead, amount, amount),), Sure.GUESS, True, False), None
             closes = False
         yield (end, h.job, 1, h.lead, h.node, back, h.length.sure(), closes, h.closes_node), h.promised
     for pool, second in stage.opens.items():

@@ -82,6 +82,17 @@ def test_a_first_run_keeps_others_off_only_until_it_has_settled() -> None:
     assert found[2].in_s == 50.0 + 180.0
 
 
+@pytest.mark.parametrize(("ran", "left"), [(100.0, 80.0), (180.0, 36.0), (1000.0, 114.5)])
+def test_a_first_run_that_has_not_settled_yet_is_given_more_time_and_the_word_is_a_guess(
+    ran: float, left: float
+) -> None:
+    node = a_node(a_device(24 * GIB, 0))
+    running = (a_running(90, 24 * GIB, 0, cold=True, elapsed=ran, limit=5000.0),)
+    told = starts(a_snapshot(node, running=running, waiting=(a_waiting(1, 4 * GIB, limit=10.0),)))[1]
+    assert told.in_s == pytest.approx(left, abs=1.0), "not in this second again and again"
+    assert told.sure == "guess"
+
+
 def test_who_wants_the_machine_alone_waits_for_all() -> None:
     node = a_node(a_device(24 * GIB, GIB), a_device(24 * GIB, GIB, index=1))
     running = (a_running(90, GIB, GIB, limit=40.0), a_running(91, GIB, GIB, device=1, limit=70.0))
