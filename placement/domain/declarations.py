@@ -128,8 +128,10 @@ def _name(name: object, taken: frozenset[str]) -> dict[str, str]:
 def _amount(field: str, amount: object, total: int | None, label: str) -> dict[str, str]:
     if not isinstance(amount, int) or isinstance(amount, bool):
         return {field: "It must be a whole number of bytes."}
-    if not 0 < amount <= MOST:
+    if amount <= 0:
         return {field: "It must be above 0; to keep jobs away, drain it instead."}
+    if amount > MOST:
+        return {field: f"It must be at most {MOST:,} bytes."}
     if total is not None and amount > total:
         return {field: f"{label} has {gib(total, amount)}; {gib(amount, total)} cannot be declared."}
     return {}

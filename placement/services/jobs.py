@@ -154,7 +154,8 @@ def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyTyp
     ``at_least`` are bytes by kind ("ram", "vram") that are declared for it where less was.
     """
     old = own(user, job_id)
-    more = {kind: max(getattr(old, f"declared_{kind}") or 0, amount) for kind, amount in at_least.items()}
+    # What is no amount stays what it is, to be refused as in any submission.
+    more = {k: max(getattr(old, f"declared_{k}") or 0, n) if n > 0 else n for k, n in at_least.items()}
     if old.state != State.FINISHED:
         raise Refused(f"#{old.pk} is still {old.state}; cancel it first, or wait until it ends.")
     submission = Submission(

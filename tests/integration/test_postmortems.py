@@ -149,6 +149,9 @@ def test_a_program_reads_the_offer_and_takes_it(ann: Any, client: Any) -> None:
     assert again(declared_vram="1 GiB", declared_ram="3 GiB").json()["job"]["declared_vram"] == 4 * GIB
     assert again().json()["job"]["declared_vram"] == 4 * GIB
     assert again(raised="yes").status_code == 400
+    for wrong in (0, -1, "0 GiB"):
+        refused = again(declared_vram=wrong)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid")
 
 
 def test_a_victim_is_offered_nothing_larger_by_the_api_either(ann: Any, client: Any) -> None:
