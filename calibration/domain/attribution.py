@@ -23,6 +23,7 @@ def attribute(
     *,
     marker_of: Callable[[int], str | None] | None = None,
     container_of: Callable[[str], str | None] | None = None,
+    service: int | None = None,
 ) -> Attribution:
     """Return who uses what in this reading. Amounts are bytes; None is unknown, and makes its sum unknown.
 
@@ -31,10 +32,11 @@ def attribute(
     the container of a control group's path is labelled with. Main memory of an owner with a group of its own is what
     the kernel counts there, and what its processes outside of it need. Memory of a device that has none of its own is
     use of main memory, too, and no group counts it. A runner's own memory is charged
-    to the service. In a pool that was not read every owner's use is unknown.
+    to the service, and so are the processes below the pid ``service``, which started the service.
+    In a pool that was not read every owner's use is unknown.
     """
     disputes: dict[int, tuple[str, str]] = {}
-    rules = owners_of(reading, claims, marker_of, container_of, disputes)
+    rules = owners_of(reading, claims, marker_of, container_of, disputes, service)
     counted = {claim.owner: claim.group_ram for claim in claims if claim.group_ram is not None}
     by_owner: dict[str, list[ProcessSample]] = {claim.owner: [] for claim in claims}
     for pid, (owner, _) in rules.items():

@@ -20,13 +20,15 @@ def owners_of(
     marker_of: Callable[[int], str | None] | None,
     container_of: Callable[[str], str | None] | None = None,
     disputes: dict[int, tuple[str, str]] | None = None,
+    service: int | None = None,
 ) -> dict[int, Owned]:
     """Return (owner, rule) per pid that can be attributed; the rest belongs to nobody of ours.
 
     The rules in order: the control group ("cgroup"); the chain of parents up to a runner ("supervisor") or a recorded
     leader ("root"), nearest first; an identity attributed before, or a descendant of one ("known"); the label of the
     container whose group it is in ("container"); the marker in the environment ("marker"); the session of a member
-    ("session"). ``disputes`` is filled with (by group, by parents) where these two differ.
+    ("session"); last the pid ``service``, which started the service's own processes ("service").
+    ``disputes`` is filled with (by group, by parents) where these two differ.
     """
     table = reading.processes
     marker = marker_of or (lambda pid: None)
@@ -75,7 +77,25 @@ def owners_of(
         if process.pid not in rules and (owner := inside.container(process.cgroup)) is not None:
             rules[process.pid] = (owner, "container")
     rules |= _marked(reading, claims, rules, marker)
-    return rules | _in_session(reading, claims, rules)
+    rules |= _in_session(reading, claims, rules)
+    return rules | _of_the_service(table, rules, service)
+
+
+def _of_the_service(
+    table: Mapping[int, ProcessSample], rules: Mapping[int, Owned], service: int | None
+) -> dict[int, Owned]:
+    """Return the service's own processes: those below the one that started them which are nobody's by a better rule."""
+    if service not in table:
+        return {}
+    above: dict[int, Owned | None] = {}
+    found: dict[int, Owned] = {}
+    for process in table.values():
+        if process.pid in rules:
+            continue
+        hit = _inherit(table, process, lambda p: (SERVICE, "service") if p.pid == service else None, above)
+        if hit is not None:
+            found[process.pid] = hit
+    return found
 
 
 class _Inside:

@@ -22,6 +22,7 @@ RULES = {
     "supervisor": "below its runner in the chain of parents",
     "known": "was below the job before; its parent ended, it stays the job's",
     "marker": "its environment carries the job's mark",
+    "service": "started with the service",
     "session": "shares the session of one of the job's processes",
     "": "no job started it and none has it in its session",
 }
@@ -150,7 +151,7 @@ def _pool_json(
     def process(row: list[Any]) -> dict[str, Any]:
         pid, owner, rule, user, name, amount = row
         seen = sees_commands or owner == SERVICE or (owner in names and names[owner].mine)
-        why = RUNNER if owner == SERVICE else _why(str(rule))
+        why = RUNNER if owner == SERVICE and rule != "service" else _why(str(rule))
         return {
             "pid": whole(pid) or 0, "user": str(user), "name": str(name) if seen else None, "rule": str(rule),
             "why": why, "bytes": whole(amount),
@@ -263,7 +264,7 @@ class _Pool:
             pid=whole(pid) or 0,
             name=str(name) if self.sees_commands or own or owner == SERVICE else "",
             user=str(user),
-            why=RUNNER if owner == SERVICE else _why(str(rule)),
+            why=RUNNER if owner == SERVICE and rule != "service" else _why(str(rule)),
             used=gib(size) if size is not None else "unknown",
             exact=f"about {size:,} bytes" if size is not None else "the driver does not say",
         )

@@ -7,6 +7,12 @@ import os
 VARIABLE = "TIDEGATE_CYCLE_PIPE"
 
 
+def supervisor() -> int | None:
+    """Return the pid of the supervisor that started us; None without one, or where it is everybody's foster parent."""
+    above = os.getppid()
+    return above if VARIABLE in os.environ and above > 1 else None
+
+
 def begin() -> None:
     """Say that a cycle's transaction begins; does nothing where no supervisor listens."""
     _write(b"B")

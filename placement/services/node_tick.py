@@ -28,6 +28,7 @@ from placement.services import (
     capping,
     containers,
     containing,
+    cycle_pipe,
     cycle_row,
     delivering,
     draining,
@@ -118,7 +119,8 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     agent.engines.look(jobs)
     agent.labels.know((engines.ident(job), learning.owner(job)) for job in jobs if job.image)
     marker_of, container_of = agent.markers.reader(reading), agent.labels.owner
-    found = attribute(reading, _claims(agent, jobs), marker_of=marker_of, container_of=container_of)  # 2 attribute
+    above, claims = cycle_pipe.supervisor(), _claims(agent, jobs)
+    found = attribute(reading, claims, marker_of=marker_of, container_of=container_of, service=above)  # 2 attribute
     agent.known = dict(found.members)
     agent.leavings.look(reading, found)
     agent.strays.look(jobs, reading, found)

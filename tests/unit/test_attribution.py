@@ -45,6 +45,24 @@ def test_a_descendant_belongs_to_the_root_above_it():
     assert owner_of(look(CHAIN), [job(1, 999)], 500) is None
 
 
+def test_the_services_own_processes_are_its_own_unless_a_job_has_them():
+    service, web, nursery, job_1, escaped = proc(300), proc(310, 300), proc(320, 300), proc(330, 320), proc(340, 330)
+    other = proc(900, 1)
+    reading = look([proc(1, 0, 1), service, web, nursery, job_1, escaped, other], pool("ram", 100))
+    claims = [job(1, 330), job(2, known=frozenset({ident(320)}))]
+    rules = attribute(reading, claims, service=300).rules
+    assert {pid: rules.get(pid) for pid in (300, 310, 320, 330, 340, 900)} == {
+        300: ("tidegate", "service"),
+        310: ("tidegate", "service"),
+        320: ("job:2", "known"),
+        330: ("job:1", "root"),
+        340: ("job:1", "root"),
+        900: None,
+    }
+    assert owner_of(reading, claims, 310) is None
+    assert owner_of(reading, claims, 310, service=77) is None, "a supervisor that is gone has nobody"
+
+
 def test_a_cycle_of_parents_ends():
     loop = look([proc(10, 20), proc(20, 10), proc(7, 7)])
     assert attribute(loop, [job(1, 300)]).rules == {}
