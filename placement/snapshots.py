@@ -168,7 +168,7 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
         user=job.user.get_username(),
         node=job.node,
         charges=charges,
-        device=job.device or None,
+        devices=job.devices,
         basis=job.basis,
         cold=device_charge.get("basis") == "cold_start" and not device_charge.get("settled", False),
         exclusive=Exclusive(job.exclusive),
@@ -184,6 +184,11 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
     )
 
 
+def _devices(plan: dict[str, Any]) -> tuple[str, ...]:
+    """Return the devices of a stored plan: all where they are several, else the one, else none."""
+    return tuple(plan.get("devices") or filter(None, [plan.get("device")]))
+
+
 def waiting_of(
     job: Job,
     at: float,
@@ -197,7 +202,7 @@ def waiting_of(
     """Return a queued (or not yet stored) job as the gate sees it."""
     submitted = job.submitted_at or datetime.fromtimestamp(wall).astimezone()
     plan = job.plan or {}
-    kept = KeptPlan(plan["node"], plan.get("device"), plan["at"]) if plan.get("epoch") == epoch else None
+    kept = KeptPlan(plan["node"], _devices(plan), plan["at"]) if plan.get("epoch") == epoch else None
     return Waiting(
         job=job.pk or 0,
         name=job.name,

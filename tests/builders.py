@@ -94,7 +94,7 @@ def a_running(
     uuid = None if device is None else (f"GPU-{device}" if node == "atlas" else f"GPU-{node}-{device}")
     if uuid is not None and vram is not None:
         charges[uuid] = Charge(vram, max(vram, used or 0), used, at_start or vram, cap=more.pop("cap", None))
-    return Running(job, f"job-{job}", "alice", node, charges, device=uuid, **more)
+    return Running(job, f"job-{job}", "alice", node, charges, () if uuid is None else (uuid,), **more)
 
 
 def a_snapshot(

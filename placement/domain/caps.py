@@ -64,4 +64,4 @@ def _takes(running: Running, name: tuple[Hashable, ...]) -> int:
         return 0
     if what == "jobs":
         return 1
-    return sum(c.held for pool, c in running.charges.items() if (pool == running.device) == (what == "vram"))
+    return sum(c.held for pool, c in running.charges.items() if (pool in running.devices) == (what == "vram"))

@@ -8,8 +8,9 @@ from dataclasses import replace
 from calibration.domain.estimate import Estimate
 from placement.domain import checks
 from placement.domain.decision import Check
+from placement.domain.demands import demand_of
 from placement.domain.gate import about_ever
-from placement.domain.places import Board, demand_of
+from placement.domain.places import Board
 from placement.domain.plan import after_queue
 from placement.domain.requests import Request
 from placement.domain.snapshot import Snapshot, Waiting

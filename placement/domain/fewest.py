@@ -7,9 +7,10 @@ from itertools import combinations
 
 from placement.domain.changes import Ends, after
 from placement.domain.decision import Code
+from placement.domain.demands import waiting_demand
 from placement.domain.future import ends, frees
 from placement.domain.gate import Look, look
-from placement.domain.places import Board, Place, waiting_demand
+from placement.domain.places import Board, Place
 from placement.domain.snapshot import Running, Snapshot, Waiting
 
 TOGETHER = 3  # so many jobs at most are looked for that have to end together; else all of a place

@@ -14,9 +14,10 @@ from placement.domain import text
 from placement.domain.bars import Bar, bar_for
 from placement.domain.conditions import After, never_met
 from placement.domain.decision import Code, PlannedStart
+from placement.domain.demands import Demand, waiting_demand
 from placement.domain.durations import Sure, quantile
 from placement.domain.gate import about_job, barred, look
-from placement.domain.places import Board, Demand, waiting_demand
+from placement.domain.places import Board
 from placement.domain.playing import Play
 from placement.domain.prerequisites import never_under
 from placement.domain.snapshot import Waiting
@@ -41,7 +42,7 @@ def forecast(board: Board, queue: Sequence[Waiting], bar: Bar | None = None) -> 
     for waiting in queue:
         refused = _refused(board, waiting)
         if refused:
-            found[waiting.job] = PlannedStart("", None, None, None, why_none=refused)
+            found[waiting.job] = PlannedStart("", (), None, None, why_none=refused)
         else:
             key = id(waiting.request), id(waiting.estimate)
             if key not in demands:
@@ -62,7 +63,7 @@ def forecast(board: Board, queue: Sequence[Waiting], bar: Bar | None = None) -> 
             if turn.kind not in never:
                 never[turn.kind] = stage.shut.get(turn.kind) or _why_never(board, waiting, demand)
             why = _waits_for(turn, found) or never[turn.kind]
-            told = PlannedStart("", None, None, None, why_none=why)
+            told = PlannedStart("", (), None, None, why_none=why)
         found[waiting.job] = told
     return found
 
@@ -143,7 +144,7 @@ def _told(board: Board, starts: Sequence[Start | None]) -> PlannedStart | None:
 def _start(board: Board, near: Start, in_s: float, late_s: float | None, sure: Sure) -> PlannedStart:
     place = near.spot.place
     at = board.snapshot.at + in_s
-    return PlannedStart(place.node.name, place.uuid, at, in_s, sure.word, near.waited, late_s=late_s)
+    return PlannedStart(place.node.name, place.uuids, at, in_s, sure.word, near.waited, late_s=late_s)
 
 
 def _kept(board: Board, bar: Bar, told: PlannedStart | None) -> PlannedStart:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from placement.domain import text
 from placement.domain.decision import Check, Code
+from placement.domain.demands import Part
 from placement.domain.durations import Remaining, Sure, remaining
 from placement.domain.gate import Look
-from placement.domain.places import Board, Part, in_force
+from placement.domain.places import Board, in_force
 from placement.domain.reservations import Ledger, floor
 from placement.domain.snapshot import Node, Pool, Running
 
@@ -169,7 +170,7 @@ def earliest(board: Board, one: Look, end_of: EndOf) -> Earliest:
     for check in one.candidate.objections:
         if check.code in ENDLESS:
             return Earliest(None, why_none=check.sentence)
-    for hold in (place.node.hold, None if place.device is None else place.device.hold):
+    for hold in (place.node.hold, *(device.hold for device in place.devices)):
         if hold is not None and in_force(hold, wall):
             if hold.until is None:
                 return Earliest(None, why_none=text.hold(place.label, hold, wall))

@@ -10,7 +10,8 @@ from calibration.domain.estimate import Basis
 from calibration.domain.resources import gib
 from placement.domain import answers, checks, prerequisites, text
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
-from placement.domain.places import Board, Demand, Part, Place, in_force, waiting_demand
+from placement.domain.demands import Demand, Part, waiting_demand
+from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Gpu
 from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
 
@@ -69,7 +70,7 @@ def look(board: Board, demand: Demand, place: Place) -> Look:
         asked = _questions(board, demand, place, parts)
         candidate = Candidate(
             node=place.node.name,
-            device=place.uuid,
+            devices=place.uuids,
             label=place.label,
             checks=asked,
             room={p.pool.pool: p.ledger.left(p.margin) for p in parts},
@@ -226,7 +227,7 @@ def granted(place: Place, parts: Sequence[Part]) -> Grant:
     """Return what a start at the place is given."""
     return Grant(
         node=place.node.name,
-        device=place.uuid,
+        devices=tuple(p.pool.pool for p in parts if p.pool.kind != "ram") or place.uuids,
         charges={p.pool.pool: p.need or 0 for p in parts},
         caps={p.pool.pool: _cap(p) for p in parts},
         margins={p.pool.pool: p.margin for p in parts},
@@ -252,7 +253,7 @@ def started(board: Board, waiting: Waiting, grant: Grant) -> Running:
         user=waiting.user,
         node=grant.node,
         charges=charges,
-        device=grant.device,
+        devices=grant.devices,
         basis=grant.basis,
         cold=cold,
         exclusive=waiting.request.exclusive,

@@ -5,89 +5,38 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from calibration.domain.estimate import Basis, Estimate
-from calibration.domain.resources import MIB, times
 from placement.domain import reservations
+from placement.domain.demands import Ask, Demand, Part, at_most
+from placement.domain.first_runs import fair_ram, first_run_least, first_run_ram, share
 from placement.domain.knobs import Knobs
 from placement.domain.prerequisites import Holdings
 from placement.domain.requests import Exclusive, Gpu, Request
-from placement.domain.snapshot import Device, Hold, Node, Pool, Running, Snapshot, Waiting
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What is asked of one kind of pool. ``need`` None: nothing is known, cold-start rules charge it."""
-
-    need: int | None
-    margin: int
-    basis: Basis
-    at_least: int = 0  # proven by runs that died of memory; counts where there is no need
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """All that places depend on; equal demands get equal answers. ``vram`` None: no device wanted."""
-
-    request: Request
-    ram: Ask
-    vram: Ask | None
+from placement.domain.snapshot import Device, Hold, Node, Pool, Running, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One node, and one of its devices or none. ``order`` is the stable order of places, no two alike."""
+    """One node, and none, one or several of its devices. ``order`` is the stable order of places, no two alike.
+
+    ``devices`` stand in their node's order.
+    """
 
     node: Node
-    device: Device | None
+    devices: tuple[Device, ...]
     label: str
     order: tuple[str, int, str]
 
     @property
-    def uuid(self) -> str | None:
-        """Return the device's UUID, None without a device."""
-        return None if self.device is None else self.device.uuid
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One pool at one place. ``need`` None where it hangs on a room that nobody can tell.
-
-    ``least`` is what has to be there for the job at all, ``at_most`` what the pool gives when it is alone. ``all``:
-    takes what is left of its device, of which it is not known how much it needs; ``beside`` is its RAM in the same
-    pool, which is part of ``least``.
-    """
-
-    ledger: reservations.Ledger
-    need: int | None
-    least: int
-    margin: int
-    basis: Basis
-    cold: bool
-    at_most: int | None
-    all: bool = False
-    beside: int = 0
+    def device(self) -> Device | None:
+        """Return the first device, None without one."""
+        return self.devices[0] if self.devices else None
 
     @property
-    def pool(self) -> Pool:
-        """Return the pool."""
-        return self.ledger.pool
-
-
-def demand_of(request: Request, estimate: Estimate) -> Demand:
-    """Return the demand of a request that stands on this estimate; a kind without a number is cold."""
-
-    def ask(kind: str) -> Ask:
-        found = estimate.pools.get(kind)
-        if found is None:
-            return Ask(None, 0, Basis.COLD_START)
-        if found.need is None:
-            return Ask(None, 0, Basis.COLD_START, found.at_least or 0)
-        return Ask(found.need, found.margin or 0, found.basis)
-
-    return Demand(request, ask("ram"), None if request.gpu is Gpu.NONE else ask("vram"))
+    def uuids(self) -> tuple[str, ...]:
+        """Return the devices' UUIDs."""
+        return tuple(device.uuid for device in self.devices)
 
 
 def in_force(hold: Hold | None, wall: float) -> bool:
@@ -95,21 +44,16 @@ def in_force(hold: Hold | None, wall: float) -> bool:
     return hold is not None and (hold.until is None or wall < hold.until)
 
 
-def at_most(ledger: reservations.Ledger, margin: int) -> int | None:
-    """Return what the pool could give to a candidate alone there; None before anything is known of it."""
-    pool, knobs = ledger.pool, ledger.knobs
-    if pool.total is None or not ledger.measurable:
-        return pool.declared or None if ledger.measurable else pool.declared
-    alone = reservations.kept(pool, (), margin, knobs).kept
-    return min(pool.declared, pool.total - (pool.reserved or 0) - alone)
+def name_of(device: Device, many: bool) -> str:
+    """Return a device's name, with its node's where there are many."""
+    return f"{device.pool.name} of {device.node}" if many else device.pool.name
 
 
-def gives(part: Part) -> int | None:
-    """Return the largest need of the same basis that the pool could serve alone: its margin grows with the need."""
-    pool, most = part.pool, at_most(part.ledger, 0)
-    if not part.need or pool.total is None or most is None:
-        return part.at_most
-    return max(0, min(most, (pool.total - (pool.reserved or 0)) * part.need // (part.need + part.margin)))
+def place_of(node: Node, devices: tuple[Device, ...], many: bool) -> Place:
+    """Return the place of one device or several, in their node's order; ``many``: there are other nodes."""
+    names = " + ".join(device.pool.name for device in devices)
+    order = node.name, devices[0].index, "+".join(device.uuid for device in devices)
+    return Place(node, devices, f"{names} of {node.name}" if many else names, order)
 
 
 class Board:
@@ -155,8 +99,8 @@ class Board:
         self._on_node[r.node].append(r)
         if r.exclusive is Exclusive.MACHINE:
             self._alone[r.node].append(r)
-        if r.device is not None:
-            self._on_device[r.node, r.device].append(r)
+        for uuid in r.devices:
+            self._on_device[r.node, uuid].append(r)
 
     def _holders(self, node: str) -> dict[str, list[reservations.Holder]]:
         """Return who holds some of each pool of a node, from one pass over its jobs."""
@@ -178,10 +122,18 @@ class Board:
         return self._alone[node]
 
     def on_place(self, place: Place) -> list[Running]:
-        """Return the jobs on the place's device; on its node where the place has no device."""
-        if place.device is None:
-            return self._on_node[place.node.name]
-        return self._on_device.get((place.node.name, place.device.uuid), [])
+        """Return the jobs on the place's devices; on its node where the place has no device."""
+        devices, name = place.devices, place.node.name
+        if len(devices) == 1:
+            return self._on_device.get((name, devices[0].uuid), [])
+        if not devices:
+            return self._on_node[name]
+        there = {r.job: r for device in devices for r in self._on_device.get((name, device.uuid), ())}
+        return list(there.values())
+
+    def on_device(self, device: Device) -> list[Running]:
+        """Return the jobs on a device."""
+        return self._on_device.get((device.node, device.uuid), [])
 
     def ledger(self, pool: Pool, measurable: bool = True) -> reservations.Ledger:
         """Return the pool's two ledgers as they stand now."""
@@ -204,12 +156,11 @@ class Board:
             if node.state == "gone" or request.node not in (None, node.name):
                 continue
             if request.gpu is Gpu.NONE:
-                found.append(Place(node, None, f"RAM of {node.name}", (node.name, -1, "")))
+                found.append(Place(node, (), f"RAM of {node.name}", (node.name, -1, "")))
                 continue
             for device in node.devices:
                 if request.device in (None, device.uuid):
-                    label = f"{device.pool.name} of {node.name}" if self.many else device.pool.name
-                    found.append(Place(node, device, label, (node.name, device.index, device.uuid)))
+                    found.append(place_of(node, (device,), self.many))
         return found
 
     def parts(self, demand: Demand, place: Place) -> tuple[Part, ...]:
@@ -226,7 +177,7 @@ class Board:
         """Return the part of unified memory, which is RAM and the device's at once."""
         ledger, most = ram.ledger, at_most(ram.ledger, max(ram.margin, vram.margin))
         if vram.need is None:  # all that is left, but there has to be enough for both
-            for_device = _share(max(0, device.pool.declared - ram.least), self.knobs.cold_start_share)
+            for_device = share(max(0, device.pool.declared - ram.least), self.knobs.cold_start_share)
             least = ram.least + max(for_device, vram.at_least)
             left = ledger.left(0)
             need = None if left is None else max(0, left)
@@ -273,28 +224,3 @@ class Board:
             return Part(ledger, None, least, 0, ask.basis, True, most)
         need = max(least, min(int(left * self.knobs.cold_ram_share), fair_ram(node, devices)))
         return Part(ledger, need, least, 0, ask.basis, True, most)
-
-
-def first_run_least(device: Device, knobs: Knobs) -> int:
-    """Return what a run of which nothing is known has to find on a device."""
-    return _share(device.pool.declared, knobs.cold_start_share)
-
-
-_share = lru_cache(maxsize=1024)(times)  # exact, and so worth remembering: the same for each cycle
-
-
-def first_run_ram(node: Node, knobs: Knobs) -> int:
-    """Return what a run of which nothing is known has to find in RAM."""
-    total = node.ram.declared if node.ram.total is None else node.ram.total
-    return min(knobs.cold_ram_min_mib * MIB, int(total * knobs.cold_ram_min_share))
-
-
-def fair_ram(node: Node, devices: int) -> int:
-    """Return the most RAM that a first run on so many devices is charged: its part, were all devices taken."""
-    total = node.ram.declared if node.ram.total is None else node.ram.total
-    return total * max(1, devices) // (len(node.devices) + 1)
-
-
-def waiting_demand(waiting: Waiting) -> Demand:
-    """Return the demand of a queued job."""
-    return demand_of(waiting.request, waiting.estimate)

@@ -53,7 +53,7 @@ class Holdings:
             held = self._users[r.user]
             held.jobs.append(r.job)
             for pool, charge in r.charges.items():
-                (held.vram if pool == r.device else held.ram).append((r.job, charge.held))
+                (held.vram if pool in r.devices else held.ram).append((r.job, charge.held))
             if r.array:
                 self._arrays[r.array].append(r.job)
         self._waiting_to_be_counted.clear()
@@ -157,7 +157,7 @@ def _memories(quota: Quota, held: Held, estimate: Estimate, grant: Grant | None)
 
 
 def _taken(kind: str, grant: Grant) -> int:
-    return sum(size for pool, size in grant.charges.items() if (pool == grant.device) == (kind == "vram"))
+    return sum(size for pool, size in grant.charges.items() if (pool in grant.devices) == (kind == "vram"))
 
 
 def _memory(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placement.domain import checks
-from placement.domain.bars import Bar, bar_for
+from placement.domain.bars import Bar, bar_for, is_of
 from placement.domain.decision import Check
+from placement.domain.demands import Demand, waiting_demand
 from placement.domain.future import ENDLESS, ends, first_room, line, pressure, wanted
 from placement.domain.gate import look
 from placement.domain.levels import Ask
-from placement.domain.places import Board, Demand, Place, in_force, waiting_demand
+from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Exclusive
 from placement.domain.rooms import Kind, Rooms, Spot
 from placement.domain.snapshot import Running, Waiting
@@ -49,11 +50,7 @@ class Prospects:
             if at is not None and (soonest is None or (at, place.order) < soonest[:2]):
                 soonest = at, place.order, place
         kept = waiting.plan
-        mine = [
-            spot.place
-            for spot in kind.spots
-            if kept is not None and (spot.place.node.name, spot.place.uuid) == (kept.node, kept.device)
-        ]
+        mine = [spot.place for spot in kind.spots if kept is not None and is_of(spot.place, kept)]
         return mine if soonest is None or soonest[2] in mine else [soonest[2], *mine]
 
     def _second(self, demand: Demand, place: Place, start: float) -> float | None:
@@ -86,11 +83,11 @@ class Hope:
 
 
 def _last(board: Board, place: Place, *, device: bool) -> int:
-    pool, measurable = place.node.ram, True
-    if device and place.device is not None:
-        pool, measurable = place.device.pool, place.device.measurable
-    left = line(board, board.ledger(pool, measurable)).last().left(0)
-    return -1 if left is None else left
+    pools = [(place.node.ram, True)]
+    if device and place.devices:
+        pools = [(one.pool, one.measurable) for one in place.devices]
+    lefts = [line(board, board.ledger(pool, measurable)).last().left(0) for pool, measurable in pools]
+    return min(-1 if left is None else left for left in lefts)
 
 
 def _opens(board: Board, spot: Spot, asked: Exclusive) -> float | None:
@@ -99,7 +96,7 @@ def _opens(board: Board, spot: Spot, asked: Exclusive) -> float | None:
     if any(not check.ok and check.code in ENDLESS for check in _always(board, spot)):
         return None
     start = 0.0
-    for hold in (place.node.hold, None if place.device is None else place.device.hold):
+    for hold in (place.node.hold, *(device.hold for device in place.devices)):
         if hold is not None and in_force(hold, wall):
             if hold.until is None:
                 return None
@@ -114,8 +111,8 @@ def _always(board: Board, spot: Spot) -> Iterator[Check]:
     place = spot.place
     yield from checks.standing_of(board, place)
     yield checks.reading_of(board, place.node.ram, None)
-    if place.device is not None and spot.device is not None:
-        yield checks.reading_of(board, place.device.pool, place.device)
+    if not spot.unified:
+        yield from (checks.reading_of(board, device.pool, device) for device in place.devices)
 
 
 def _in_the_way(board: Board, spot: Spot, asked: Exclusive) -> Iterator[Running]:
@@ -123,11 +120,9 @@ def _in_the_way(board: Board, spot: Spot, asked: Exclusive) -> Iterator[Running]
     place, side = spot.place, spot.side
     if side.alone or (asked is Exclusive.MACHINE and side.jobs):
         yield from board.on_node(place.node.name)
-    device = place.device
-    if device is None or not spot.here:
-        return
-    here = board.on_place(place)
-    if device.exclusive_only or spot.alone or asked is Exclusive.DEVICE:
-        yield from here
-    elif spot.cold:
-        yield from (r for r in here if r.cold)
+    for one in spot.members:
+        here = board.on_place(one.place) if one.here else ()
+        if asked is Exclusive.DEVICE or one.alone or any(device.exclusive_only for device in one.place.devices):
+            yield from here
+        elif one.cold:
+            yield from (r for r in here if r.cold)

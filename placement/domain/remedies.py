@@ -12,12 +12,13 @@ from calibration.domain.estimate import Basis, Estimate
 from calibration.domain.resources import MIB
 from placement.domain.changes import Change, Edited, Ends, Opened, Released, after, mine
 from placement.domain.decision import Code
+from placement.domain.demands import waiting_demand
 from placement.domain.durations import Sure
 from placement.domain.fewest import fewest
 from placement.domain.future import ENDLESS, ends
 from placement.domain.gate import look
 from placement.domain.lifting import comes, lifted
-from placement.domain.places import Board, in_force, waiting_demand
+from placement.domain.places import Board, in_force, name_of
 from placement.domain.plan import Cycle, ordered
 from placement.domain.requests import Exclusive, Gpu
 from placement.domain.snapshot import Snapshot, Waiting
@@ -234,13 +235,16 @@ def _by_hand(snapshot: Snapshot, job: int, first: tuple[Change, ...]) -> Iterato
     done: set[Change] = set()
     for place in board.places(waiting.request):
         steps: list[Change] = []
-        node, device = place.node, place.device
-        if device is not None and in_force(device.hold, wall) and device.hold is not None:
-            steps.append(Released("device", device.hold.who, device.hold.until, node.name, device.uuid, place.label))
+        node = place.node
+        for device in place.devices:
+            hold, name = device.hold, name_of(device, board.many)
+            if hold is not None and in_force(hold, wall):
+                steps.append(Released("device", hold.who, hold.until, node.name, device.uuid, name))
         if in_force(node.hold, wall) and node.hold is not None:
             steps.append(Released("node", node.hold.who, node.hold.until, node.name, None, node.name))
-        if device is not None and device.draining:
-            steps.append(Opened(node.name, device.uuid, place.label))
+        for device in place.devices:
+            if device.draining:
+                steps.append(Opened(node.name, device.uuid, name_of(device, board.many)))
         if node.state == "draining":
             steps.append(Opened(node.name, None, node.name))
         if len(steps) != 1 or steps[0] in done:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from calibration.domain.estimate import Estimate
 from placement.domain import checks
+from placement.domain.demands import Part, demand_of
+from placement.domain.first_runs import fair_ram, first_run_least, first_run_ram
 from placement.domain.levels import Ask, Asked, Level
-from placement.domain.places import Board, Part, Place, demand_of, fair_ram, first_run_least, first_run_ram
+from placement.domain.places import Board, Place
 from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.snapshot import Node, Running, Waiting
 
@@ -40,11 +42,12 @@ class Side:
 class Spot:
     """One place: its levels, who is there, and whether anything but memory keeps everybody out."""
 
-    __slots__ = ("alone", "cold", "device", "fair", "here", "part", "place", "shut", "side", "unified")
+    __slots__ = ("alone", "cold", "device", "fair", "here", "only", "part", "place", "shut", "side", "unified")
 
     def __init__(self, board: Board, place: Place, side: Side) -> None:
         self.place, self.side = place, side
         device = place.device
+        self.only = device is not None and device.exclusive_only
         self.unified = device is not None and device.pool.pool == place.node.ram.pool
         self.device: Level | None = None
         self.shut = side.shut or not all(check.ok for check in checks.standing_of(board, place))
@@ -65,14 +68,19 @@ class Spot:
         self.alone += r.exclusive is Exclusive.DEVICE
         self.cold += r.cold
 
+    @property
+    def members(self) -> tuple[Spot, ...]:
+        """Return the places of one device that this one consists of."""
+        return (self,)
+
     def closed(self, wanted: Exclusive) -> bool:
         """Return whether an operator, the node's health or somebody's presence keeps such a job out."""
-        side, device = self.side, self.place.device
+        side = self.side
         if self.shut or side.alone or (side.jobs and wanted is Exclusive.MACHINE):
             return True
-        if device is None or not self.here:
+        if not self.here:  # jobs on its device; nobody is counted where there is none
             return False
-        return bool(device.exclusive_only or self.alone or self.cold or wanted is Exclusive.DEVICE)
+        return bool(self.only or self.alone or self.cold or wanted is Exclusive.DEVICE)
 
     def fits(self, ask: Ask, alone: bool) -> Needs | None:
         """Return what the job would be charged in each pool, None where one has no room; not of unified memory."""
@@ -169,7 +177,7 @@ class Rooms:
             if node.name not in self.sides:
                 self.sides[node.name] = Side(self.board, node)
             made = self.spots[place.order] = Spot(self.board, place, self.sides[node.name])
-            self._of_device[node.name, place.uuid] = made
+            self._of_device[node.name, place.device.uuid if place.device else None] = made
         return self.spots[place.order]
 
     def joined(self, r: Running) -> None:
@@ -179,13 +187,14 @@ class Rooms:
             return
         side.joined(r)
         side.ram.refresh(self.board.ledger(side.node.ram))
-        spot = self._of_device.get((r.node, r.device))
-        if spot is None or spot.place.device is None:
-            return
-        spot.joined(r)
-        if spot.device is not None:
-            device = spot.place.device
-            spot.device.refresh(self.board.ledger(device.pool, device.measurable))
+        for uuid in r.devices:
+            spot = self._of_device.get((r.node, uuid))
+            if spot is None or spot.place.device is None:
+                continue
+            spot.joined(r)
+            if spot.device is not None:
+                device = spot.place.device
+                spot.device.refresh(self.board.ledger(device.pool, device.measurable))
 
     def open(self) -> tuple[tuple[str, int, str], ...]:
         """Return the places, of those that were asked about, which neither people nor their health keep shut."""

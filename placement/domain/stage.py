@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from placement.domain import checks
 from placement.domain.caps import Caps, Taken
 from placement.domain.decision import Code
+from placement.domain.demands import Demand, Part
 from placement.domain.durations import Length, Sure, expected
 from placement.domain.future import frees
-from placement.domain.places import Board, Demand, Part, Place, in_force
+from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Exclusive
 from placement.domain.reservations import Ledger
 from placement.domain.snapshot import Pool, Running, Waiting
@@ -129,7 +130,7 @@ class Stage:
         settles, main = None, running.charges.get(running.device or "")
         if running.cold and main is not None:
             settles = (max(0, main.held - 2 * (main.used or 0)), max(0.0, SETTLES - running.elapsed))
-        only = any(d.uuid == running.device and d.exclusive_only for d in node.devices)
+        only = any(d.uuid in running.devices and d.exclusive_only for d in node.devices)
         return Holding(
             job=running.job,
             node=self._nodes[running.node],
@@ -182,7 +183,7 @@ class Stage:
         pools = [self._numbers[p.pool.node, p.pool.pool] for p in parts]
         kept = [p.ledger.back.kept for p in parts]
         wanted = [n + max(0, p.margin - k) for n, p, k in zip(needs, parts, kept, strict=True)]
-        only = place.device is not None and place.device.exclusive_only
+        only = any(device.exclusive_only for device in place.devices)
         return Spot(
             place=place,
             node=self._nodes[place.node.name],
@@ -205,9 +206,8 @@ class Stage:
     def _ask(self, place: Place) -> tuple[str, float]:
         wall = self.board.snapshot.wall
         found = [*checks.standing(self.board, place), checks.reading(self.board, place.node.ram, None)]
-        if place.device is not None:
-            found.append(checks.reading(self.board, place.device.pool, place.device))
-        holds = [place.node.hold, None if place.device is None else place.device.hold]
+        found += [checks.reading(self.board, device.pool, device) for device in place.devices]
+        holds = [place.node.hold, *(device.hold for device in place.devices)]
         until = [h.until for h in holds if h is not None and in_force(h, wall)]
         from_s = max((u - wall for u in until if u is not None), default=0.0)
         for check in found:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from placement.domain.bars import Bar, Guard, asking
 from placement.domain.decision import Decision, Grant
+from placement.domain.demands import waiting_demand
 from placement.domain.gate import decide_on, granted
-from placement.domain.places import Board, waiting_demand
+from placement.domain.places import Board
 from placement.domain.rooms import Fit
 from placement.domain.snapshot import Running, Snapshot, Waiting
 

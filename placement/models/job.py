@@ -78,6 +78,7 @@ class Job(Holdable):
 
     node = models.CharField(max_length=100, blank=True)
     device = models.CharField(max_length=100, blank=True)
+    more_devices = models.JSONField(null=True, blank=True)  # UUIDs beside ``device``, as granted; null for none
     basis = models.CharField(max_length=16, blank=True)
     charges = models.JSONField(default=dict, blank=True)
     used = models.JSONField(default=dict, blank=True)
@@ -130,6 +131,11 @@ class Job(Holdable):
                 name="only_a_finished_job_has_an_outcome",
             ),
         ]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Return the UUIDs of its devices in the order of their grant, () without any."""
+        return (self.device, *(self.more_devices or ())) if self.device else ()
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.name}"

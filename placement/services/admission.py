@@ -161,6 +161,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
         state=State.ADMITTED,
         node=grant.node,
         device=grant.device or "",
+        more_devices=list(grant.devices[1:]) or None,
         basis=grant.basis,
         charges=charges,
         used={},

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from placement.domain.bars import Bar, Guard, asking, bar_for
 from placement.domain.decision import Check, Code, Decision, Verdict
+from placement.domain.demands import Part, waiting_demand
 from placement.domain.gate import decide_on, look, started
 from placement.domain.knobs import Knobs
-from placement.domain.places import Board, Part, Place, waiting_demand
+from placement.domain.places import Board, Place
 from placement.domain.plan import ordered, plan
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Device, Hold, KeptPlan, Node, Running, Snapshot, Waiting
@@ -86,7 +87,7 @@ def runs(draw: st.DrawFn, job: int, there: tuple[Node, ...]) -> Running:
         arrival=draw(st.integers(0, 9)),
     )
     if on is None or on.pool.kind == "ram":
-        return replace(run, charges={"ram": run.charges["ram"]}, device=on.uuid if on else None)
+        return replace(run, charges={"ram": run.charges["ram"]}, devices=(on.uuid,) if on else ())
     margins = {on.uuid: draw(st.sampled_from([0, GIB // 8, 2 * GIB])), "ram": draw(st.sampled_from([0, GIB]))}
     return replace(run, margins=margins)
 
@@ -120,7 +121,7 @@ def jobs(draw: st.DrawFn, job: int, there: tuple[Node, ...]) -> Waiting:
         limit=draw(st.sampled_from([None, 20.0, 60.0, 400.0])),
         learned=draw(st.sampled_from([None, 30.0, 300.0])),
         priority=draw(st.integers(0, 1)),
-        plan=KeptPlan(node.name, node.devices[0].uuid if node.devices and gpu else None, kept) if kept else None,
+        plan=KeptPlan(node.name, (node.devices[0].uuid,) if node.devices and gpu else (), kept) if kept else None,
     )
 
 

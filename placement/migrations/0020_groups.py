@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("placement", "0013_containment")]
+
+    operations = [
+        migrations.AddField("job", "more_devices", models.JSONField(blank=True, null=True)),
+    ]
