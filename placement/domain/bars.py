@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from placement.domain import text
 from placement.domain.decision import Check, Code, PlannedStart
 from placement.domain.demands import Part
+from placement.domain.device_sets import stays
 from placement.domain.future import TOLERANCE, Earliest, Then, earliest, ends, line, wanted
 from placement.domain.gate import Aside, Look
 from placement.domain.places import Board, Place
-from placement.domain.requests import Exclusive
+from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.snapshot import KeptPlan, Running, Waiting
 
 
@@ -59,7 +60,10 @@ def bar_for(board: Board, waiting: Waiting, looks: Sequence[Look]) -> Bar | str:
     now = board.snapshot.at
     found: list[tuple[float, Look]] = []
     why = ""
+    planned = {place.order for place in to_plan(waiting.request, [one.place for one in looks])}
     for one in looks:
+        if one.place.order not in planned:
+            continue
         first = earliest(board, one, lambda r: ends(board, r.node)[r.job].bar)
         if first.in_s is not None:
             found.append((first.in_s, one))
@@ -79,6 +83,17 @@ def bar_for(board: Board, waiting: Waiting, looks: Sequence[Look]) -> Bar | str:
             at, one = bound, mine[1]
     shown = earliest(board, one, lambda r: ends(board, r.node)[r.job].bar)
     return Bar(waiting.job, one, at, waiting.request.exclusive, shown)
+
+
+def to_plan(request: Request, places: Sequence[Place]) -> Sequence[Place]:
+    """Return the places that a plan may be about: of a group's as few devices as do, in sets that stay.
+
+    More devices are never free earlier, unless they share what the group takes together.
+    """
+    if request.gpu is not Gpu.GROUP:
+        return places
+    least = min((len(place.devices) for place in places), default=0) if request.group_memory is None else 0
+    return [p for p in places if len(p.devices) <= (least or len(p.devices)) and stays(p.node, p.devices)]
 
 
 def is_of(place: Place, kept: KeptPlan) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calibration.domain.estimate import Basis, Estimate
 from placement.domain import reservations
@@ -18,6 +18,7 @@ class Ask:
     margin: int
     basis: Basis
     at_least: int = 0  # proven by runs that died of memory; counts where there is no need
+    exact: bool = False  # a promise, given whole or not at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,33 @@ def demand_of(request: Request, estimate: Estimate) -> Demand:
             return Ask(None, 0, Basis.COLD_START)
         if found.need is None:
             return Ask(None, 0, Basis.COLD_START, found.at_least or 0)
-        return Ask(found.need, found.margin or 0, found.basis)
+        exact = kind == "vram" and request.exact
+        return Ask(found.need, found.margin or 0, found.basis, exact=exact)
 
     return Demand(request, ask("ram"), None if request.gpu is Gpu.NONE else ask("vram"))
+
+
+def promised(request: Request, estimate: Estimate) -> Estimate:
+    """Return the estimate with what is reserved exactly in place of what a device is expected to need."""
+    found = estimate.pools.get("vram")
+    if found is None or not request.exact:
+        return estimate
+    share, note = request.largest_share(request.min_devices), "reserved exactly: it is held until the end, used or not"
+    vram = replace(found, need=share, basis=Basis.DECLARED, margin=0, notes=(note,), at_least=None)
+    pools = {**estimate.pools, "vram": vram}
+    needs = [pool.need for pool in pools.values()]
+    known = sum(need for need in needs if need is not None)
+    basis = min(pool.basis for pool in pools.values())
+    return replace(estimate, pools=pools, basis=basis, need=None if None in needs else known, known=known)
+
+
+def over(part: Part) -> int:
+    """Return the key of the pool to take: of all that serve the one with the least left over, by a first run the most.
+
+    A pool of which nothing is known has nothing left.
+    """
+    left = part.ledger.left(part.margin) or 0
+    return -left if part.cold else left - (part.need or 0)
 
 
 def at_most(ledger: reservations.Ledger, margin: int) -> int | None:

@@ -61,6 +61,9 @@ def frees(ledger: Ledger) -> Mapping[int, int]:
 
     Where the driver hides a job's use, what nobody else explains is taken for it: a forecast, no measurement.
     """
+    kept: Mapping[int, int] | None = ledger.answers.get("frees")
+    if kept is not None:
+        return kept
     known = sum(h.used for h in ledger.holders if h.used is not None)
     rest = max(0, (ledger.pool.used or 0) - known - (ledger.pool.external or 0))
     found = {}
@@ -71,6 +74,7 @@ def frees(ledger: Ledger) -> Mapping[int, int]:
             found[h.job] = part
         else:
             found[h.job] = h.used
+    ledger.answers["frees"] = found
     return found
 
 

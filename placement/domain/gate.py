@@ -9,12 +9,14 @@ from calibration.domain.charge import cap
 from calibration.domain.estimate import Basis
 from calibration.domain.resources import gib
 from placement.domain import answers, checks, prerequisites, text
+from placement.domain.choosing import best_fit
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
 from placement.domain.demands import Demand, Part, waiting_demand
 from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Gpu
 from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
 
+SETS_SHOWN = 8  # of the sets of devices that a group could take
 Aside = Callable[[Place, tuple[Part, ...]], Check | None]
 """Asks at a place that is otherwise free whether a start there would delay an older job's plan."""
 
@@ -47,18 +49,32 @@ def decide_on(board: Board, waiting: Waiting, aside: Aside | None = None) -> Dec
     ready = [one for one in looks if one.ok]
     refused = next((c for c in whole if not c.ok), None)
     if refused is None and ready:
-        start = _start(waiting, whole, min(ready, key=_best_fit), looks)
+        ready.sort(key=lambda one: best_fit(demand.request, one.place, one.parts))
+        best = next((one for one in ready if _allowed(board, waiting, one)), ready[0])
+        start = _start(waiting, whole, best, looks)
         refused = None if start.grant is None else prerequisites.beyond(waiting, board.holdings, start.grant)
         if refused is None:
             return start
         whole = tuple(sorted((*whole, refused), key=lambda c: c.code.rank))
-    ordered = tuple(one.candidate for one in sorted(looks, key=_near))
+    ordered = _shown(waiting, [one.candidate for one in sorted(looks, key=_near)])
     if refused is not None:
         return Decision(waiting.job, Verdict.WAIT, refused.sentence, refused.code, whole, ordered)
     leading = ordered[0]
     first = leading.objections[0]
     headline = _headline(board, first, looks, leading)
     return Decision(waiting.job, Verdict.WAIT, headline, first.code, whole, ordered)
+
+
+def _allowed(board: Board, waiting: Waiting, one: Look) -> bool:
+    """Return whether a group may have so many devices under its owner's quota; of others the best place decides."""
+    if waiting.request.gpu is not Gpu.GROUP or waiting.conditions is None:
+        return True
+    return prerequisites.beyond(waiting, board.holdings, granted(one.place, one.parts)) is None
+
+
+def _shown(waiting: Waiting, ordered: list[Candidate]) -> tuple[Candidate, ...]:
+    """Return the places that a decision tells of; of a group's many sets of devices only the nearest."""
+    return tuple(ordered[:SETS_SHOWN] if waiting.request.gpu is Gpu.GROUP else ordered)
 
 
 def look(board: Board, demand: Demand, place: Place) -> Look:
@@ -134,7 +150,8 @@ def about_ever(board: Board, demand: Demand, asked: Sequence[Check]) -> Check:
         return Check(Code.INFEASIBLE, True, "At least one place could serve when it is free.")
     shown = sorted(asked, key=lambda c: c.shortfall)
     words = " ".join(check.sentence for check in shown[: text.NAMED])
-    more = f" {len(shown) - text.NAMED} more places give less." if len(shown) > text.NAMED else ""
+    many = "sets of devices" if demand.request.gpu is Gpu.GROUP else "places"
+    more = f" {len(shown) - text.NAMED} more {many} give less." if len(shown) > text.NAMED else ""
     request = demand.request
     where = "" if request.node is None and request.device is None else " where it asks to run"
     return Check(
@@ -158,6 +175,9 @@ def no_place(board: Board, demand: Demand) -> str:
     there = [n for n in known if request.node in (None, n.name)]
     if not any(n.devices for n in there):
         return f"Can never start: it needs a GPU and no GPU is declared on {text.names([n.name for n in there])}."
+    if request.gpu is Gpu.GROUP and request.device is None:
+        has = text.names([f"{len(n.devices)} on {n.name}" for n in there])
+        return f"Can never start: it needs {request.min_devices} devices of one node, and there are {has}."
     return f"Can never start: no device {request.device} is declared on {text.names([n.name for n in there])}."
 
 
@@ -186,18 +206,11 @@ def _asked(one: Look, aside: Aside) -> Look:
     return Look(one.place, one.parts, candidate, check.ok, nearness(candidate))
 
 
-def _best_fit(one: Look) -> tuple[int, tuple[str, int, str]]:
-    """Return the key of the place to take: a first run the emptiest, others the one with least left over."""
-    part = one.parts[0]
-    left = part.ledger.left(part.margin) or 0
-    return (-left if part.cold else left - (part.need or 0)), one.place.order
-
-
 def _headline(board: Board, first: Check, looks: list[Look], leading: Candidate) -> str:
     """Return the first objection's sentence; "most room" where no other place has more."""
     one = next(o for o in looks if o.candidate is leading)
     part = next((p for p in one.parts if p.pool.pool == first.pool), None)
-    if len(looks) < 2 or part is None or part is not one.parts[0]:
+    if len(looks) < 2 or len(one.place.devices) > 1 or part is None or part is not one.parts[0]:
         return first.sentence
     lefts = [o.parts[0].ledger.left(o.parts[0].margin) or 0 for o in looks]
     if (part.ledger.left(part.margin) or 0) < max(lefts):
@@ -214,12 +227,17 @@ def _start(waiting: Waiting, whole: tuple[Check, ...], best: Look, looks: list[L
     grant = granted(best.place, best.parts)
     part = best.parts[0]
     left = part.ledger.left(part.margin)
-    if part.all:
+    count = len(best.place.devices)
+    if count > 1:
+        needs = [gib(p.need) for p in best.parts[:count]]
+        each = f"{needs[0]} on each" if len(set(needs)) == 1 else text.names(needs)
+        headline = f"Starts on {best.place.label}: {'takes' if part.all else 'needs'} {each}."
+    elif part.all:
         headline = f"Starts on {best.place.label} as a first run: takes the {gib(part.need)} that are left."
     else:
         headline = f"Starts on {best.place.label}: needs {gib(part.need, left)}, room is {gib(left, part.need)}."
     others = sorted((o for o in looks if o is not best), key=_near)
-    ordered = (best.candidate, *(o.candidate for o in others))
+    ordered = _shown(waiting, [best.candidate, *(o.candidate for o in others)])
     return Decision(waiting.job, Verdict.START, headline, None, whole, ordered, grant)
 
 

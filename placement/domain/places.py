@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from placement.domain import reservations
-from placement.domain.demands import Ask, Demand, Part, at_most
+from placement.domain.demands import Ask, Demand, Part, at_most, over
+from placement.domain.device_sets import device_sets
 from placement.domain.first_runs import fair_ram, first_run_least, first_run_ram, share
 from placement.domain.knobs import Knobs
 from placement.domain.prerequisites import Holdings
@@ -158,20 +159,44 @@ class Board:
             if request.gpu is Gpu.NONE:
                 found.append(Place(node, (), f"RAM of {node.name}", (node.name, -1, "")))
                 continue
-            for device in node.devices:
-                if request.device in (None, device.uuid):
-                    found.append(place_of(node, (device,), self.many))
+            sets = device_sets(node, request, lambda device: self._by_room(device, request.exclusive))
+            found += [place_of(node, devices, self.many) for devices in sets]
         return found
 
+    def _by_room(self, device: Device, wanted: Exclusive) -> tuple[int, ...]:
+        """Return the key that sorts devices by the room they have now; last those that nobody can join."""
+        here = self.on_device(device)
+        alone = wanted is Exclusive.DEVICE or device.exclusive_only
+        shut = device.draining or in_force(device.hold, self.snapshot.wall) or (alone and bool(here))
+        shut = shut or any(r.cold or r.exclusive is Exclusive.DEVICE for r in here)
+        return shut, self.ledger(device.pool, device.measurable).left(0) or 0, device.index
+
     def parts(self, demand: Demand, place: Place) -> tuple[Part, ...]:
-        """Return what the job would need of each pool there, the device's first, a shared pool once."""
-        node, device, vram = place.node, place.device, demand.vram
-        if device is None or vram is None:
+        """Return what the job would need of each pool there: devices as granted, then RAM; no pool twice."""
+        node, devices, vram = place.node, place.devices, demand.vram
+        if not devices or vram is None:
             return (self._ram_part(demand.ram, node, 0),)
-        ram = self._ram_part(demand.ram, node, 1)
+        ram = self._ram_part(demand.ram, node, len(devices))
+        if len(devices) > 1:
+            return (*self._members(demand.request, vram, devices), ram)
+        device = devices[0]
         if device.pool.pool != node.ram.pool:
             return (self._device_part(vram, device, demand.request.exclusive), ram)
         return (self._one_pool(vram, device, ram),)
+
+    def _members(self, request: Request, vram: Ask, devices: tuple[Device, ...]) -> list[Part]:
+        """Return a group's parts in the order of the grant: the largest share first, to who has the least left over."""
+        alone = request.exclusive
+        if request.group_memory is None:
+            return sorted((self._device_part(vram, device, alone) for device in devices), key=over)
+        rest, found = list(devices), []
+        for amount in request.shares(len(devices)):
+            asked = replace(vram, need=amount)
+            parts = sorted((self._device_part(asked, device, alone) for device in rest), key=over)
+            one = next((part for part in parts if over(part) >= 0), parts[-1])
+            rest = [device for device in rest if device.pool.pool != one.pool.pool]
+            found.append(one)
+        return found
 
     def _one_pool(self, vram: Ask, device: Device, ram: Part) -> Part:
         """Return the part of unified memory, which is RAM and the device's at once."""
@@ -188,7 +213,7 @@ class Board:
 
     def _device_part(self, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
         ledger = self.ledger(device.pool, device.measurable)
-        key = "device", ask.need, ask.margin, ask.basis.value, ask.at_least, exclusive is Exclusive.NO
+        key = "device", ask.need, ask.margin, ask.basis.value, ask.at_least, exclusive is Exclusive.NO or ask.exact
         found: Part | None = ledger.answers.get(key)
         if found is None:
             found = ledger.answers[key] = self._of_device(ledger, ask, device, exclusive)
@@ -202,7 +227,7 @@ class Board:
             return Part(ledger, None if left is None else max(0, left), least, 0, ask.basis, True, most, all=True)
         need = ask.need
         whole = min(device.pool.declared, device.pool.total or 0)
-        if exclusive is not Exclusive.NO and most is not None and most < need <= whole:
+        if exclusive is not Exclusive.NO and not ask.exact and most is not None and most < need <= whole:
             need = most  # alone on a card it may have the whole of it, less what is always kept
         return Part(ledger, need, need, ask.margin, ask.basis, False, most)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placement.domain import checks
-from placement.domain.bars import Bar, bar_for, is_of
+from placement.domain.bars import Bar, bar_for, is_of, to_plan
 from placement.domain.decision import Check
 from placement.domain.demands import Demand, waiting_demand
 from placement.domain.future import ENDLESS, ends, first_room, line, pressure, wanted
@@ -13,8 +13,9 @@ from placement.domain.gate import look
 from placement.domain.levels import Ask
 from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Exclusive
-from placement.domain.rooms import Kind, Rooms, Spot
+from placement.domain.rooms import Kind, Rooms
 from placement.domain.snapshot import Running, Waiting
+from placement.domain.spots import Several, Spot
 
 
 class Prospects:
@@ -70,11 +71,14 @@ class Hope:
         self.version = board.version
         self.none: set[Ask] = set()
         asked = kind.request.exclusive
-        self.places = [(spot, start) for spot in kind.spots if (start := _opens(board, spot, asked)) is not None]
+        planned = {place.order for place in to_plan(kind.request, [spot.place for spot in kind.spots])}
+        spots = [spot for spot in kind.spots if spot.place.order in planned]
+        self.places = [(spot, start) for spot in spots if (start := _opens(board, spot, asked)) is not None]
         there = [spot.place for spot, _ in self.places]
         self.ram = max((_last(board, place, device=False) for place in there), default=-1)
         self.vram = max((_last(board, place, device=True) for place in there), default=-1)
-        self.bounded = asked is Exclusive.NO and not any(spot.unified for spot, _ in self.places)
+        even = kind.request.group_memory is None
+        self.bounded = asked is Exclusive.NO and even and not any(spot.unified for spot, _ in self.places)
         self.takes_device = kind.takes_device
 
     def refuses(self, vram: int | None, ram: int | None) -> bool:
@@ -90,7 +94,7 @@ def _last(board: Board, place: Place, *, device: bool) -> int:
     return min(-1 if left is None else left for left in lefts)
 
 
-def _opens(board: Board, spot: Spot, asked: Exclusive) -> float | None:
+def _opens(board: Board, spot: Spot | Several, asked: Exclusive) -> float | None:
     """Return the seconds until nobody's hold or presence is in the way there, None where that never ends."""
     place, wall = spot.place, board.snapshot.wall
     if any(not check.ok and check.code in ENDLESS for check in _always(board, spot)):
@@ -107,7 +111,7 @@ def _opens(board: Board, spot: Spot, asked: Exclusive) -> float | None:
     return start
 
 
-def _always(board: Board, spot: Spot) -> Iterator[Check]:
+def _always(board: Board, spot: Spot | Several) -> Iterator[Check]:
     place = spot.place
     yield from checks.standing_of(board, place)
     yield checks.reading_of(board, place.node.ram, None)
@@ -115,7 +119,7 @@ def _always(board: Board, spot: Spot) -> Iterator[Check]:
         yield from (checks.reading_of(board, device.pool, device) for device in place.devices)
 
 
-def _in_the_way(board: Board, spot: Spot, asked: Exclusive) -> Iterator[Running]:
+def _in_the_way(board: Board, spot: Spot | Several, asked: Exclusive) -> Iterator[Running]:
     """Yield the jobs whose very presence keeps such a job out."""
     place, side = spot.place, spot.side
     if side.alone or (asked is Exclusive.MACHINE and side.jobs):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from calibration.domain.estimate import Basis, Estimate
 from calibration.domain.resources import MIB
+from placement.domain.bars import to_plan
 from placement.domain.changes import Change, Edited, Ends, Opened, Released, after, mine
 from placement.domain.decision import Code
 from placement.domain.demands import waiting_demand
@@ -27,6 +28,7 @@ ForWorkers = Callable[[int], Estimate]
 Declaring = Callable[[str, int], Estimate]
 
 MOST_WORKERS = 64  # as a preview looks for
+SETS = 6  # of the sets of devices that a group could take, the nearest to a start
 PLACES = 3  # ends are told of so many places
 _MINUTE = 60.0  # seconds; limits are told in whole ones
 _SPARE = 30.0  # seconds that a limit is shorter than the time that is left: a click comes later than what it answers
@@ -129,8 +131,11 @@ def _by_ends(snapshot: Snapshot, job: int, first: tuple[Change, ...], came: floa
     """Return for each place the fewest jobs whose end makes room there, the soonest place first."""
     board, waiting = Board(snapshot), mine(snapshot, job)
     demand, found, seen = waiting_demand(waiting), [], set()
-    for place in board.places(waiting.request):
-        one = look(board, demand, place)
+    looks = [look(board, demand, place) for place in to_plan(waiting.request, board.places(waiting.request))]
+    if waiting.request.gpu is Gpu.GROUP:
+        looks = sorted(looks, key=lambda one: one.near)[:SETS]
+    for one in looks:
+        place = one.place
         codes = {check.code for check in one.candidate.objections}
         if one.ok or codes & (ENDLESS | {Code.HELD}):
             continue

@@ -1,4 +1,4 @@
-"""What a job asks for: where it may run and whether it wants to be alone."""
+"""What a job asks for: where it may run, on how many devices, and whether it wants to be alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import lru_cache
 class Gpu(enum.StrEnum):
     NONE = "none"
     ONE = "one"
+    GROUP = "group"
 
 
 class Exclusive(enum.StrEnum):
@@ -22,19 +23,54 @@ class Exclusive(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A placement request for no device or one. ``node`` and ``device`` (UUID) None mean any."""
+    """A placement request for no device, one, or a group of one node. ``node``, ``device`` (UUID) None mean any.
+
+    A group has from ``min_devices`` to ``max_devices``, as few as fit unless ``prefer_max``. Bytes that are given here
+    are reserved exactly, for each device and for the group together; without, each device is charged the estimate.
+    """
 
     gpu: Gpu = Gpu.NONE
     exclusive: Exclusive = Exclusive.NO
     node: str | None = None
     device: str | None = None
+    min_devices: int = 1
+    max_devices: int = 1
+    prefer_max: bool = False
+    per_device_memory: int | None = None
+    group_memory: int | None = None
 
     def __post_init__(self) -> None:
-        if self.gpu is Gpu.NONE and (self.device is not None or self.exclusive is Exclusive.DEVICE):
-            raise ValueError("A job without a device cannot name one or ask to be alone on one.")
+        if self.gpu is Gpu.NONE and (self.device is not None or self.exclusive is Exclusive.DEVICE or self.exact):
+            raise ValueError("A job without a device cannot name one, reserve memory of one or be alone on one.")
+        if not 1 <= self.min_devices <= self.max_devices:
+            raise ValueError(f"From {self.min_devices} to {self.max_devices} devices is no number of devices.")
+        if self.gpu is not Gpu.GROUP and (self.max_devices > 1 or self.prefer_max or self.group_memory is not None):
+            raise ValueError("Only a group takes several devices, or memory for all of them together.")
+        if self.device is not None and self.max_devices > 1:
+            raise ValueError("A group of several devices cannot name one device.")
+        if self.exact and self.largest_share(self.min_devices) < 1:
+            raise ValueError("Memory that is reserved exactly is at least one byte.")
+
+    @property
+    def exact(self) -> bool:
+        """Return whether memory is reserved exactly: a promise, and not what a run is expected to need."""
+        return self.per_device_memory is not None or self.group_memory is not None
+
+    def shares(self, devices: int) -> tuple[int, ...]:
+        """Return the exact bytes of so many devices, largest first: the group's evenly, and each device's own."""
+        even, more = divmod(self.group_memory or 0, devices)
+        own = self.per_device_memory or 0
+        return tuple(even + own + (number < more) for number in range(devices))
+
+    def largest_share(self, devices: int) -> int:
+        """Return the most exact bytes that one of so many devices is asked for."""
+        return self.shares(devices)[0]
 
 
 @lru_cache(maxsize=4096)
-def shared(gpu: Gpu, exclusive: Exclusive, node: str | None, device: str | None) -> Request:
-    """Return the request; equal ones are one object, which many questions are then asked of only once."""
-    return Request(gpu, exclusive, node, device)
+def shared(gpu: Gpu, exclusive: Exclusive, node: str | None, device: str | None, *group: int | bool | None) -> Request:
+    """Return the request; equal ones are one object, which many questions are then asked of only once.
+
+    ``group`` are the fields of a Request from ``min_devices`` on.
+    """
+    return Request(gpu, exclusive, node, device, *group)  # type: ignore[arg-type]  # five of their own types

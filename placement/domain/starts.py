@@ -6,12 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from placement.domain.bars import Bar, Guard, asking
+from placement.domain.choosing import best_fit
 from placement.domain.decision import Decision, Grant
 from placement.domain.demands import waiting_demand
 from placement.domain.gate import decide_on, granted
 from placement.domain.places import Board
+from placement.domain.prerequisites import beyond
+from placement.domain.requests import Gpu
 from placement.domain.rooms import Fit
 from placement.domain.snapshot import Running, Snapshot, Waiting
+from placement.domain.spots import Spot
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +30,20 @@ class Start:
 
 def grant_at(board: Board, waiting: Waiting, fits: Sequence[Fit]) -> Grant:
     """Return what the job gets at the best of the places where it may start."""
+    demand = waiting_demand(waiting)
+    if waiting.request.gpu is Gpu.GROUP:
+        parted = [(fit[0].place, board.parts(demand, fit[0].place)) for fit in fits]
+        parted.sort(key=lambda one: best_fit(demand.request, *one))
+        grants = [granted(*one) for one in (parted if waiting.conditions is not None else parted[:1])]
+        return next((grant for grant in grants if beyond(waiting, board.holdings, grant) is None), grants[0])
     spot = fits[0][0] if len(fits) == 1 else min(fits, key=_best_fit)[0]
-    return granted(spot.place, board.parts(waiting_demand(waiting), spot.place))
+    return granted(spot.place, board.parts(demand, spot.place))
 
 
 def _best_fit(fit: Fit) -> tuple[int, tuple[str, int, str]]:
-    """Return the key of the place to take, by the gate's rule."""
+    """Return the key of the place to take, by the gate's rule for one device or none."""
     spot, needs, cold = fit
+    assert isinstance(spot, Spot)
     _, need, margin = needs[0]
     left = (spot.device or spot.side.ram).left(margin) or 0
     return (-left if cold else left - need), spot.place.order

@@ -231,7 +231,7 @@ def waiting_of(job: Job, snapshot: Snapshot, ties: tuple[Tie, ...]) -> Waiting:
 
 def why_never(snapshot: Snapshot, waiting: Waiting) -> tuple[Check, ...]:
     """Return why it could never start (its owner's quota, or what each place gives at most), nothing when it could."""
-    beyond = never_under(waiting.conditions.quota if waiting.conditions else None, waiting.estimate)
+    beyond = never_under(waiting.conditions.quota if waiting.conditions else None, waiting.request, waiting.estimate)
     if beyond is not None:
         return (beyond,)
     said = could_ever(snapshot, waiting.request, waiting.estimate)

@@ -1,0 +1,63 @@
+"""Which devices of a node a group may take together.
+
+Of eight devices or fewer every set is a place of its own: at most 255. Of more, a set is a row of neighbours, by number
+or by how much room they have when a cycle begins: shares of one size, given each to the device with the least left
+over, always go to such a row by room. What a cycle has started since is seen by the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+
+from placement.domain.requests import Gpu, Request
+from placement.domain.snapshot import Device, Node
+
+FEW = 8
+_Order = Callable[[Device], tuple[int, ...]]
+
+
+def device_sets(node: Node, request: Request, by_room: _Order) -> Iterator[tuple[Device, ...]]:
+    """Yield each set that the request allows, its devices in the node's order.
+
+    ``by_room`` sorts devices by the room that they have now, those last that nobody can join.
+    """
+    there = [device for device in node.devices if request.device in (None, device.uuid)]
+    if request.gpu is not Gpu.GROUP:
+        yield from ((device,) for device in there)
+        return
+    several = [device for device in there if device.pool.pool != node.ram.pool]  # RAM is one pool, however many use it
+    for count in counts(request, len(there)):
+        if count == 1:
+            yield from ((device,) for device in there)
+        elif len(several) <= FEW:
+            yield from combinations(several, count)
+        else:
+            places = {device.uuid: place for place, device in enumerate(several)}
+            rows = [*_rows(several, count), *_rows(sorted(several, key=by_room), count)]
+            ordered = [tuple(sorted(row, key=lambda d: places[d.uuid])) for row in rows]
+            yield from {tuple(d.uuid for d in row): row for row in ordered}.values()
+
+
+def counts(request: Request, devices: int) -> Sequence[int]:
+    """Return the numbers of devices to try on a node with so many, fewest first; of many only some between."""
+    low, high = request.min_devices, min(request.max_devices, devices)
+    if high - low < FEW:
+        return range(low, high + 1)
+    found = [low]
+    while found[-1] * 2 < high:
+        found.append(found[-1] * 2)
+    return [*found, high]
+
+
+def stays(node: Node, devices: Sequence[Device]) -> bool:
+    """Return whether the set is a place in each cycle, whoever runs: only such a one is kept for a plan."""
+    several = [device.uuid for device in node.devices if device.pool.pool != node.ram.pool]
+    if len(devices) < 2 or len(several) <= FEW:
+        return True
+    first = several.index(devices[0].uuid)
+    return [device.uuid for device in devices] == several[first : first + len(devices)]
+
+
+def _rows(devices: Sequence[Device], count: int) -> Iterator[tuple[Device, ...]]:
+    return (tuple(devices[first : first + count]) for first in range(len(devices) - count + 1))
