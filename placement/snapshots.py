@@ -22,7 +22,7 @@ from placement.conditions import Facts
 from placement.domain.conditions import Conditions
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import KnobError, Knobs
-from placement.domain.requests import Exclusive, Gpu, shared
+from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Charge, KeptPlan, Node, Running, Snapshot, Waiting
 from placement.models import Cycle, Job, KnobOverride
 from placement.models import Device as DeviceRow
@@ -157,6 +157,7 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
             used=job.used.get(pool),
             at_start=c["at_start"],
             settled=c.get("settled", False),
+            promise=c.get("promise", False),
             cap=c.get("cap"),
         )
         for pool, c in job.charges.items()
@@ -208,12 +209,7 @@ def waiting_of(
         name=job.name,
         user=job.user.get_username(),
         arrival=job.pk or 2**62,
-        request=shared(
-            gpu=Gpu(job.gpu),
-            exclusive=Exclusive(job.exclusive),
-            node=job.node_wanted or None,
-            device=job.device_wanted or None,
-        ),
+        request=job.request(),
         estimate=estimates.estimate_of(job, version, knobs),
         priority=job.priority,
         waited=max(0.0, wall - submitted.timestamp()),

@@ -22,6 +22,7 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         "flags": list(rows.words(row)),
         "workers": row.workers,
         "gpu": row.gpu,
+        **group(row),
         "exclusive": row.exclusive,
         "priority": row.priority,
         "time_limit_s": row.time_limit_s,
@@ -38,6 +39,7 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         "exit_signal": row.exit_signal,
         "node": row.node or None,
         "device": row.device or None,
+        "devices": list(row.devices),
         "basis": row.basis or None,
         "charges": row.charges,
         "used": row.used,
@@ -56,3 +58,16 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         shown |= {"note": row.note, "command": row.command, "argv": row.argv, "cwd": row.cwd, "setup": row.setup}
         shown["params"] = row.params
     return shown
+
+
+def group(row: Job) -> dict[str, Any]:
+    """Return how many devices a job asks for, and the bytes that it reserves exactly."""
+    asked = row.request()
+    return {
+        "min_devices": asked.min_devices,
+        "max_devices": asked.max_devices,
+        "prefer_max": asked.prefer_max,
+        "memory": "exact" if asked.exact else "auto",
+        "per_device_memory": asked.per_device_memory,
+        "group_memory": asked.group_memory,
+    }

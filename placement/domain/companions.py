@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from placement.domain.device_sets import together
 from placement.domain.places import Board, Place, place_of
 from placement.domain.requests import Request
 
@@ -46,9 +47,12 @@ def grouped(found: Sequence[Spot], least: int) -> Iterator[Spot]:
     for spot in found:
         by_node[spot.node].append(spot)
     for spots in by_node.values():
-        for spot in spots if len(spots) >= least else ():
-            others = tuple(other.lead for other in spots if other is not spot) if least > 1 else ()
-            yield replace(spot, others=others, count=least - 1)
+        for spot in spots:
+            own = spot.place.devices[0]
+            alike = [other for other in spots if other is not spot and together(own, other.place.devices[0])]
+            others = tuple(other.lead for other in alike) if least > 1 else ()
+            if len(alike) + 1 >= least:
+                yield replace(spot, others=others, count=least - 1)
 
 
 def companions(

@@ -26,17 +26,36 @@ def device_sets(node: Node, request: Request, by_room: _Order) -> Iterator[tuple
     if request.gpu is not Gpu.GROUP:
         yield from ((device,) for device in there)
         return
-    several = [device for device in there if device.pool.pool != node.ram.pool]  # RAM is one pool, however many use it
+    kinds = _kinds(there, node)
     for count in counts(request, len(there)):
         if count == 1:
             yield from ((device,) for device in there)
-        elif len(several) <= FEW:
-            yield from combinations(several, count)
-        else:
-            places = {device.uuid: place for place, device in enumerate(several)}
-            rows = [*_rows(several, count), *_rows(sorted(several, key=by_room), count)]
+            continue
+        for alike in kinds:
+            if len(alike) <= FEW:
+                yield from combinations(alike, count)
+                continue
+            places = {device.uuid: place for place, device in enumerate(alike)}
+            rows = [*_rows(alike, count), *_rows(sorted(alike, key=by_room), count)]
             ordered = [tuple(sorted(row, key=lambda d: places[d.uuid])) for row in rows]
             yield from {tuple(d.uuid for d in row): row for row in ordered}.values()
+
+
+def together(one: Device, other: Device) -> bool:
+    """Return whether one process can use both."""
+    return (one.kind, one.backend) == (other.kind, other.backend)
+
+
+def _kinds(devices: Sequence[Device], node: Node) -> list[list[Device]]:
+    """Return the devices that can be members of a group of several, those that one process can use in one list.
+
+    RAM is one pool, however many devices use it, and of MIG instances a process sees only one.
+    """
+    found: dict[tuple[str, str], list[Device]] = {}
+    for device in devices:
+        if device.pool.pool != node.ram.pool and not device.uuid.startswith("MIG-"):
+            found.setdefault((device.kind, device.backend), []).append(device)
+    return list(found.values())
 
 
 def counts(request: Request, devices: int) -> Sequence[int]:
@@ -52,11 +71,12 @@ def counts(request: Request, devices: int) -> Sequence[int]:
 
 def stays(node: Node, devices: Sequence[Device]) -> bool:
     """Return whether the set is a place in each cycle, whoever runs: only such a one is kept for a plan."""
-    several = [device.uuid for device in node.devices if device.pool.pool != node.ram.pool]
-    if len(devices) < 2 or len(several) <= FEW:
+    if len(devices) < 2:
         return True
+    alike = next(kind for kind in _kinds(node.devices, node) if together(kind[0], devices[0]))
+    several = [device.uuid for device in alike]
     first = several.index(devices[0].uuid)
-    return [device.uuid for device in devices] == several[first : first + len(devices)]
+    return len(several) <= FEW or [d.uuid for d in devices] == several[first : first + len(devices)]
 
 
 def _rows(devices: Sequence[Device], count: int) -> Iterator[tuple[Device, ...]]:

@@ -86,7 +86,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one job holds of one pool. ``used`` None means not measured (yet)."""
+    """What one job holds of one pool. ``used`` None means not measured (yet).
+
+    A ``promise`` was asked for to the byte: granted and held stay what they were at the start, whatever is used.
+    """
 
     granted: int
     held: int

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
 from calibration.domain.resources import MOST
-from placement.domain import sweeps, terms
+from placement.domain import group_terms, sweeps, terms
 from placement.domain.requests import Exclusive, Gpu
 
 LONGEST_ARGUMENT = 131_071
@@ -36,10 +36,11 @@ _GPU_WORDS = re.compile(
 class Submission:
     """One job as asked for. Bytes and seconds; exactly one of ``command``, ``argv``, ``workload`` is given.
 
-    ``device`` is a UUID; ``node`` and ``device`` "" mean any. ``params`` fill the workload's command. ``after`` is
-    (job, how it has to end) pairs, ``not_before`` unix seconds, ``array`` the number of members (0: a single job);
-    ``sweep`` the values by name of which each combination makes a job, ``sweep_same`` the names that do not change
-    memory; what is not said about further tries is the workload's.
+    ``min_devices`` to ``max_devices`` of a group; with ``memory`` "exact" the bytes for each device, or for the group
+    together, are reserved as given. ``device`` is a UUID; ``node`` and ``device`` "" mean any. ``params`` fill the
+    workload's command. ``after`` is (job, how it has to end) pairs, ``not_before`` unix seconds, ``array`` the number
+    of members (0: a single job); ``sweep`` the values by name of which each combination makes a job, ``sweep_same``
+    the names that do not change memory; what is not said about further tries is the workload's.
     """
 
     name: str
@@ -56,6 +57,12 @@ class Submission:
     exclusive: str = "no"
     node: str = ""
     device: str = ""
+    min_devices: int = 1
+    max_devices: int = 1
+    prefer_max: bool = False
+    memory: str = "auto"
+    per_device_memory: int | None = None
+    group_memory: int | None = None
     declared_ram: int | None = None
     declared_vram: int | None = None
     time_limit_s: float | None = None
@@ -93,6 +100,7 @@ def _all_problems(s: Submission) -> Iterator[tuple[str, str]]:
     yield from _variables(s.environment)
     yield from _numbers(s)
     yield from _place(s)
+    yield from group_terms.problems(s)
     yield from sweeps.problems(s)
     yield from terms.problems(s)
     if not isinstance(s.demo, bool):

@@ -7,5 +7,6 @@ class Migration(migrations.Migration):
     dependencies = [("placement", "0013_containment")]
 
     operations = [
-        migrations.AddField("job", "more_devices", models.JSONField(blank=True, null=True)),
+        migrations.AddField("job", "more_devices", models.TextField(blank=True, db_default="", default="")),
+        migrations.AddField("job", "devices_wanted", models.JSONField(blank=True, null=True)),
     ]

@@ -153,6 +153,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
             "basis": waiting.estimate.pools["ram" if pool == RAM else "vram"].basis.word,
             "settled": False,
             "note": "",
+            **({"promise": True} if waiting.request.exact and pool != RAM else {}),
             **_before(snapshot, grant.node, pool),
         }
         for pool, amount in grant.charges.items()
@@ -161,7 +162,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
         state=State.ADMITTED,
         node=grant.node,
         device=grant.device or "",
-        more_devices=list(grant.devices[1:]) or None,
+        more_devices=",".join(grant.devices[1:]),
         basis=grant.basis,
         charges=charges,
         used={},
@@ -185,6 +186,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
             pool=pool,
             kind="ram" if pool == RAM else "vram",
             bytes=amount,
+            promise=waiting.request.exact and pool != RAM,
         )
         for pool, amount in grant.charges.items()
     )

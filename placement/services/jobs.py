@@ -172,6 +172,7 @@ def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyTyp
         exclusive=old.exclusive,
         node=old.node_wanted,
         device=old.device_wanted,
+        **drafting.group_of(old),
         declared_ram=more.get("ram", old.declared_ram),
         declared_vram=more.get("vram", old.declared_vram),
         time_limit_s=old.time_limit_s,

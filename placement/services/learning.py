@@ -36,6 +36,7 @@ class Open:
     read_at: Mapping[str, float | None] = field(default_factory=dict)  # per pool: of the last sample
     unexplained: int | None = None  # the most on its device that no process list explained while it ran
     unexplained_now: int | None = None
+    device_peaks: dict[str, int] = field(default_factory=dict)  # by device, since this process watches
 
 
 class Windows:
@@ -74,14 +75,14 @@ class Windows:
         """
         kept = self.of(job, reading.at)
         used = _used(job, reading, attribution, kept.window.started_at, knobs)
-        read_at = {pool: reading.pools[pool].read_at for pool in (RAM, job.device) if pool in reading.pools}
-        amounts = {
-            ("ram" if pool == RAM else "vram"): used.get(pool)
-            for pool, moment in read_at.items()
-            if moment != kept.read_at.get(pool)
-        }
+        read_at = {pool: reading.pools[pool].read_at for pool in (RAM, *job.devices) if pool in reading.pools}
+        new = [pool for pool, moment in read_at.items() if moment != kept.read_at.get(pool)]
+        amounts = {"ram": used.get(RAM)} if RAM in new else {}
+        if any(pool != RAM for pool in new):
+            amounts["vram"] = _most(job, used, kept.device_peaks)
         kept.read_at = read_at
-        busy = reading.pools[job.device].busy if job.device in reading.pools else None
+        works = [reading.pools[device].busy for device in job.devices if device in reading.pools]
+        busy = max((share for share in works if share is not None), default=None)
         kept.window = observe(kept.window, reading.at, amounts, busy, knobs)
         if job.device:
             left = kept.unexplained_now = attribution.unexplained.get(job.device)
@@ -134,7 +135,7 @@ class Windows:
         """
         kept_open = self._of(job, at, begin=False)
         window = kept_open.window
-        by_kind = {("ram" if pool == RAM else "vram"): charge for pool, charge in job.charges.items()}
+        by_kind = _by_kind(job)
         row = close(
             window,
             at,
@@ -155,6 +156,8 @@ class Windows:
         if row is not None and (not row.by_kernel or rows.says_more(row)):
             row = replace(row, duration=row.duration if duration is None else duration)
             peaks = [row.peaks["vram"]] if job.device and "vram" in row.peaks else []
+            if peaks and len(job.devices) > 1:
+                peaks = sorted(kept_open.device_peaks.values(), reverse=True) or peaks
             kept = instrument.keep(row, owner(job), job.user.get_username(), ended_at, peaks)
         instrument.drop_window(owner(job))
         return kept
@@ -163,6 +166,29 @@ class Windows:
 def owner(job: Job) -> str:
     """Return the name under which the instrument knows a job."""
     return f"job:{job.pk}"
+
+
+def _most(job: Job, used: Mapping[str, int | None], peaks: dict[str, int]) -> int | None:
+    """Return the most that a job holds of any of its devices: what a device is expected to need is learned from it.
+
+    None where that of one device cannot be told.
+    """
+    seen = [(device, used[device]) for device in job.devices if device in used]
+    for device, amount in seen:
+        if amount is not None:
+            peaks[device] = max(amount, peaks.get(device, 0))
+    known = [amount for _, amount in seen if amount is not None]
+    return max(known) if known and len(known) == len(seen) else None
+
+
+def _by_kind(job: Job) -> dict[str, Any]:
+    """Return a charge per kind of memory, of several devices the largest."""
+    found: dict[str, Any] = {}
+    for pool, charge in job.charges.items():
+        kind = "ram" if pool == RAM else "vram"
+        if kind not in found or charge["at_start"] > found[kind]["at_start"]:
+            found[kind] = charge
+    return found
 
 
 def _free_before(job: Job) -> int | None:
@@ -214,6 +240,9 @@ def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) ->
     seen = (vram is not None and vram.peak > 0) if job.device else None
     for pool, charge in job.charges.items():
         kind = "ram" if pool == RAM else "vram"
+        if charge.get("promise"):
+            charges[pool] = {**charge, "held": charge["granted"]}
+            continue
         before = (
             Settled(charge["granted"], True, charge.get("proof"), charge.get("note", ""))
             if charge.get("settled")

@@ -224,17 +224,20 @@ def _flags(job: Job, reading: Reading, over: int) -> list[str]:
         and used - charge["granted"] > max(over, charge.get("margin") or 0)
     ]
     for pool, used in sorted(job.used.items()):
-        if pool in (RAM, job.device) or not used:
+        if pool == RAM or pool in job.devices or not used:
             continue
         name = reading.pools[pool].name if pool in reading.pools else pool
-        leased = reading.pools[job.device].name if job.device in reading.pools else (job.device or "no device")
+        names = [reading.pools[d].name if d in reading.pools else d for d in job.devices]
+        leased = " + ".join(names) or "no device"
         flags.append(f"uses {gib(used)} on {name}, which it does not lease (it leases {leased})")
-    if job.device and job.device in job.used and job.used[job.device] is None:
+    if any(device in job.used and job.used[device] is None for device in job.devices):
         flags.append("its device memory is not reported by the driver")
     if unkept := container_rules.unkept(job.command, job.argv):
         flags.append(unkept)
-    if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
-        flags.append("its device is lost")
+    lost = [d for d in job.devices if d in reading.pools and reading.pools[d].state is PoolState.LOST]
+    if lost:
+        several = len(job.devices) > 1
+        flags.append(f"its device {reading.pools[lost[0]].name} is lost" if several else "its device is lost")
     return flags
 
 

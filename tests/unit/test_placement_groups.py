@@ -283,3 +283,12 @@ def test_a_quota_counts_all_devices_of_a_group_and_lets_it_have_fewer_than_it_pr
     refused = decide(world, replace(job, conditions=under(7 * GIB)))
     assert (refused.code, refused.grant) == (Code.QUOTA, None)
     assert "it needs 8.0 GiB" in refused.headline
+
+
+def test_only_devices_that_one_process_can_use_are_a_group() -> None:
+    kinds = ("CUDA", "ROCM", "CUDA", "ROCM")
+    board = Board(a_snapshot(a_node(*(a_device(index=i, backend=kind) for i, kind in enumerate(kinds)))))
+    sets = {place.uuids for place in board.places(a_waiting(1, GIB, group=(2, 2)).request)}
+    assert sets == {("GPU-0", "GPU-2"), ("GPU-1", "GPU-3")}
+    slices = a_snapshot(a_node(*(a_device(index=i, pool=f"MIG-{i}") for i in range(2))))
+    assert not Board(slices).places(a_waiting(1, GIB, group=(2, 2)).request)

@@ -40,10 +40,16 @@ class SubmissionBody(Body):
     setup: str | None = Field(None, description="A line that bash runs before the command.")
     environment: dict[str, str] | None = Field(None, description="Sealed at once; shown to nobody.")
     workers: int | None = None
-    gpu: str | None = Field(None, description="none or one; left out: none, or what the workload says.")
+    gpu: str | None = Field(None, description="none, one or group; left out: none, or what the workload says.")
     exclusive: str | None = Field(None, description="no, device or machine.")
     node: str | None = None
     device: str | None = Field(None, description="A device's UUID.")
+    min_devices: int | None = Field(None, description="Of a group; left out: 1.")
+    max_devices: int | None = Field(None, description="Of a group; left out: 1.")
+    prefer_max: bool | None = Field(None, description="As many devices as fit, where a group would have as few.")
+    memory: str | None = Field(None, description="auto: the estimate, for each device; exact: what follows.")
+    per_device_memory: Amount = None
+    group_memory: Amount = None
     declared_ram: Amount = None
     declared_vram: Amount = None
     time_limit_s: float | None = None
