@@ -33,6 +33,16 @@ def company(board: Board, demand: Demand, place: Place) -> Iterator[Check]:
         yield against or (each[0] if len(each) == 1 else replace(each[0], sentence=_nobody(each[0].code, place.label)))
 
 
+def kept_out_by(board: Board, place: Place, wanted: Exclusive) -> Iterator[Running]:
+    """Yield the jobs on the place's devices whose mere presence is in the way of one that wants to be so alone."""
+    for device in place.devices:
+        here = board.on_device(device)
+        if wanted is Exclusive.DEVICE or device.exclusive_only or any(r.exclusive is Exclusive.DEVICE for r in here):
+            yield from here
+        else:
+            yield from (r for r in here if r.cold)
+
+
 def _on_device(board: Board, place: Place, device: Device, wanted: Exclusive) -> Iterator[Check]:
     here, name = board.on_device(device), name_of(device, board.many)
     taken = [r.job for r in here if r.exclusive is Exclusive.DEVICE or device.exclusive_only]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement.domain import text
+from placement.domain.company import kept_out_by
 from placement.domain.decision import Check, Code
 from placement.domain.demands import Part
 from placement.domain.durations import Remaining, Sure, remaining
@@ -238,10 +239,8 @@ def _must_end(board: Board, one: Look) -> list[int]:
     found: list[int] = []
     if Code.EXCLUSIVE_JOB in codes:
         found += [r.job for r in board.on_node(one.place.node.name)]
-    if Code.EXCLUSIVE_DEVICE in codes:
-        found += [r.job for r in board.on_place(one.place)]
-    if Code.COLD_START in codes:
-        found += [r.job for r in board.on_place(one.place) if r.cold]
+    if codes & {Code.EXCLUSIVE_DEVICE, Code.COLD_START}:
+        found += [r.job for r in kept_out_by(board, one.place, one.wanted)]
     return found
 
 

@@ -13,7 +13,7 @@ from placement.domain.choosing import best_fit
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
 from placement.domain.demands import Demand, Part, waiting_demand
 from placement.domain.places import Board, Place, in_force
-from placement.domain.requests import Gpu
+from placement.domain.requests import Exclusive, Gpu
 from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
 
 SETS_SHOWN = 8  # of the sets of devices that a group could take
@@ -30,6 +30,7 @@ class Look:
     candidate: Candidate
     ok: bool
     near: tuple[bool, int, int, int]  # smaller is nearer to a start
+    wanted: Exclusive = Exclusive.NO
 
 
 def decide(snapshot: Snapshot, waiting: Waiting) -> Decision:
@@ -40,7 +41,7 @@ def decide(snapshot: Snapshot, waiting: Waiting) -> Decision:
 def decide_on(board: Board, waiting: Waiting, aside: Aside | None = None) -> Decision:
     """Return the decision against the board as it stands; ``aside`` is asked wherever all else says yes."""
     demand = waiting_demand(waiting)
-    looks = [look(board, demand, place) for place in board.places(demand.request)]
+    looks = _looks(board, demand)
     if aside is not None:
         looks = [_asked(one, aside) if one.ok else one for one in looks]
     asked = [one.candidate.checks[0] for one in looks]  # the table's first question
@@ -63,6 +64,20 @@ def decide_on(board: Board, waiting: Waiting, aside: Aside | None = None) -> Dec
     first = leading.objections[0]
     headline = _headline(board, first, looks, leading)
     return Decision(waiting.job, Verdict.WAIT, headline, first.code, whole, ordered)
+
+
+def _looks(board: Board, demand: Demand) -> list[Look]:
+    """Return every place looked at; of a group that fits nowhere with as few devices as it may, only such sets.
+
+    With more it asks for no less of any of them, unless they share an amount.
+    """
+    request = demand.request
+    places: Sequence[Place] = board.places(request)
+    if request.gpu is Gpu.GROUP and request.group_memory is None:
+        few = [look(board, demand, p) for p in places if len(p.devices) == request.min_devices]
+        if not any(one.ok for one in few):
+            return few
+    return [look(board, demand, place) for place in places]
 
 
 def _allowed(board: Board, waiting: Waiting, one: Look) -> bool:
@@ -94,7 +109,7 @@ def look(board: Board, demand: Demand, place: Place) -> Look:
         )
         known = all(p.need is not None for p in parts)
         ok = known and all(c.ok for c in asked)
-        memo[key] = Look(place, parts, candidate, ok, nearness(candidate))
+        memo[key] = Look(place, parts, candidate, ok, nearness(candidate), demand.request.exclusive)
     found: Look = memo[key]
     return found
 
@@ -203,7 +218,7 @@ def _asked(one: Look, aside: Aside) -> Look:
     if check is None:
         return one
     candidate = replace(one.candidate, checks=(*one.candidate.checks, check))
-    return Look(one.place, one.parts, candidate, check.ok, nearness(candidate))
+    return replace(one, candidate=candidate, ok=check.ok, near=nearness(candidate))
 
 
 def _headline(board: Board, first: Check, looks: list[Look], leading: Candidate) -> str:

@@ -48,6 +48,7 @@ class PlayState:
         self.gives = {h.job: stage.caps.held(h.job) for h in stage.holdings if self.caps}
         self.later: list[tuple[float, int]] = []
         self.ram_short: set[int] = set()
+        self.rooms: dict[int, list[int]] = {}  # by node: what its open devices have, most first, while nothing moves
         self.bar: Aside | None = None
         self._given = bar
         self._enter(left)

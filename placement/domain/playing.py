@@ -43,6 +43,7 @@ class Play(PlayState):
 
     def _end(self, event: Event, dirty: set[int]) -> None:
         _, job, leaves, lead, node, back, sure, closes, closes_node, others = event
+        self.rooms.clear()
         for pool, free, booked in back:
             self.free[pool] += free
             self.booked[pool] += booked
@@ -184,7 +185,18 @@ class Play(PlayState):
         if ram >= 0 and (spot.ram_need > self.free[ram] or spot.ram_need > self.booked[ram]):
             self.ram_short.add(node)
             return False
-        return not spot.count or self._others(spot) is not None
+        if not spot.count:
+            return True
+        any_will_do = not spot.alone and not self.stage.only and len(spot.others) + 1 == self.stage.devices[node]
+        return self._so_many(spot) and (any_will_do or self._others(spot) is not None)
+
+    def _so_many(self, spot: Spot) -> bool:
+        """Return whether enough devices of the node have room at all, whatever else keeps a group off them."""
+        node, found = spot.node, self.rooms.get(spot.node)
+        if found is None:
+            open_ = [p for p in self.stage.device_of if self.stage.node_of[p] == node and not self.shut[p]]
+            found = self.rooms[node] = sorted((min(self.free[p], self.booked[p]) for p in open_), reverse=True)
+        return len(found) > spot.count and found[spot.count] >= spot.need
 
     def _others(self, spot: Spot) -> tuple[int, ...] | None:
         return companions(spot, self.free, self.booked, self.shut, self.there, self.stage.only)
@@ -196,6 +208,7 @@ class Play(PlayState):
     def _start(self, number: int, spot: Spot) -> None:
         turn, lasts, now, lead, node = self.turns[number], self.lasts[number], self.now, spot.lead, spot.node
         queue = self.waiting[turn.kind]
+        self.rooms.clear()
         if queue[0] == number:
             heappop(queue)
         else:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from placement.domain import checks
 from placement.domain.bars import Bar, bar_for, is_of, to_plan
+from placement.domain.company import kept_out_by
 from placement.domain.decision import Check
 from placement.domain.demands import Demand, waiting_demand
 from placement.domain.future import ENDLESS, ends, first_room, line, pressure, wanted
@@ -124,9 +125,4 @@ def _in_the_way(board: Board, spot: Spot | Several, asked: Exclusive) -> Iterato
     place, side = spot.place, spot.side
     if side.alone or (asked is Exclusive.MACHINE and side.jobs):
         yield from board.on_node(place.node.name)
-    for one in spot.members:
-        here = board.on_place(one.place) if one.here else ()
-        if asked is Exclusive.DEVICE or one.alone or any(device.exclusive_only for device in one.place.devices):
-            yield from here
-        elif one.cold:
-            yield from (r for r in here if r.cold)
+    yield from kept_out_by(board, place, asked)

@@ -12,7 +12,7 @@ from placement.domain.levels import Ask, Asked
 from placement.domain.places import Board, Place, place_of
 from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.snapshot import Running, Waiting
-from placement.domain.spots import Needs, Several, Side, Spot
+from placement.domain.spots import Evenly, Needs, Several, Side, Spot
 
 _UNKNOWN: Asked = (None, 0, 0)
 
@@ -23,10 +23,11 @@ Fit = tuple[Spot | Several, Needs, bool]
 class Kind:
     """Places that one request allows, with bounds above which a need is refused without a look at each."""
 
-    __slots__ = ("bounded", "lowers", "ram", "refused", "request", "spots", "takes_device", "version", "vram")
+    __slots__ = ("bounded", "evenly", "lowers", "ram", "refused", "request", "spots", "takes_device", "version", "vram")
 
     def __init__(self, request: Request, spots: list[Spot | Several], version: int) -> None:
         self.request, self.spots = request, spots
+        self.evenly = request.gpu is Gpu.GROUP and request.group_memory is None
         self.lowers = request.exclusive is not _NO and not request.exact  # alone on a card, less may do
         self.takes_device = request.gpu is not Gpu.NONE
         self.refused: set[Ask] = set()
@@ -124,7 +125,12 @@ class Rooms:
             return []
         wanted, lowers = kind.request.exclusive, kind.lowers
         found: list[Fit] = []
+        evenly = Evenly(ask, wanted, lowers) if kind.evenly else None
         for spot in kind.spots:
+            if evenly is not None and isinstance(spot, Several):
+                if (needs := evenly.fits(spot)) is not None:
+                    found.append((spot, needs, spot.takes_all(ask)))
+                continue
             if not spot.closed(wanted):
                 if isinstance(spot, Several) or spot.unified:
                     needs = self._parts(waiting, spot, now=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from placement.domain import checks
 from placement.domain.first_runs import fair_ram, first_run_least, first_run_ram
 from placement.domain.levels import Ask, Level
@@ -138,3 +140,56 @@ class Several:
     def takes_all(self, ask: Ask) -> bool:
         """Return whether it would be a first run on its devices."""
         return ask[0][0] is None
+
+
+class Evenly:
+    """One look at many sets of devices for a group whose members are all asked for the same: each is asked once."""
+
+    __slots__ = ("_ask", "_lowers", "_of_device", "_of_ram", "_wanted")
+
+    def __init__(self, ask: Ask, wanted: Exclusive, lowers: bool) -> None:
+        self._ask, self._wanted, self._lowers = ask, wanted, lowers
+        self._of_device: dict[str, int | None] = {}
+        self._of_ram: dict[tuple[str, int], int | None] = {}
+
+    def fits(self, place: Several) -> Needs | None:
+        """Return what the group would be charged in each pool, None where one has no room or keeps it out."""
+        (_, margin, _), (_, ram_margin, _) = self._ask
+        found = []
+        for spot in place.members:
+            device = spot.place.devices[0].uuid
+            if device not in self._of_device:
+                self._of_device[device] = self._give(spot)
+            need = self._of_device[device]
+            if need is None or spot.device is None:
+                return None
+            found.append((spot.device.pool, need, margin))
+        key = place.place.node.name, len(found)
+        if key not in self._of_ram:
+            self._of_ram[key] = self._share(place, len(found))
+        ram = self._of_ram[key]
+        return None if ram is None else (*found, (place.side.ram.pool, ram, ram_margin))
+
+    def _give(self, spot: Spot) -> int | None:
+        need, margin, least = self._ask[0]
+        return (
+            None
+            if spot.device is None or spot.closed(self._wanted)
+            else spot.device.give(need, margin, least, self._lowers)
+        )
+
+    def _share(self, place: Several, devices: int) -> int | None:
+        ram, margin, least = self._ask[1]
+        if ram is not None:
+            return place.side.ram.give(ram, margin, 0, False)
+        return place.side.ram.share(fair_ram(place.place.node, devices), place.members[0].part, least)
+
+
+def group_key(place: Several | Spot, needs: Needs, cold: bool, most_first: bool) -> tuple[Any, ...]:
+    """Return what ``choosing.best_fit`` returns of a group whose members are all asked for the same, from figures."""
+    members = []
+    for spot, (_, need, margin) in zip(place.members, needs, strict=False):
+        left = (spot.device or spot.side.ram).left(margin) or 0
+        members.append((-left if cold else left - need, spot.place.devices[0].index))
+    count = len(members)
+    return -count if most_first else count, tuple(sorted(members)), place.place.order

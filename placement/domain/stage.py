@@ -75,6 +75,7 @@ class Stage:
     def __init__(self, board: Board) -> None:
         self.board = board
         self.device_of: dict[int, Device] = {}
+        self.devices: list[int] = []  # by node: how many have memory of their own
         self.only: set[int] = set()  # pools of devices that are for one job at a time
         self.free: list[int] = []
         self.booked: list[int] = []
@@ -100,6 +101,7 @@ class Stage:
                     self.device_of[number_of] = device
                     if device.exclusive_only:
                         self.only.add(number_of)
+            self.devices.append(len(pools))
             for running in board.on_node(node.name):
                 self.holdings.append(self._holding(running))
 
