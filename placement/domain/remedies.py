@@ -220,7 +220,7 @@ def _declared(
     pool = waiting.estimate.pools.get(kind)
     if pool is None or pool.basis is not Basis.DECLARED or not pool.need:
         return None
-    if kind == "vram" and waiting.request.gpu is Gpu.NONE:
+    if kind == "vram" and (waiting.request.gpu is Gpu.NONE or waiting.request.exact):
         return None
     low, high, best = 0, (pool.need - 1) // _STEP, None
     while low < high:

@@ -15,6 +15,7 @@ from placement.domain import sweeps
 from placement.domain.arrays import with_index
 from placement.domain.errors import NotFound, NotYours
 from placement.domain.jobs import State
+from placement.domain.requests import Gpu
 from placement.models import Job
 from placement.selectors import access, wording
 from placement.selectors.wording import mapping
@@ -124,6 +125,8 @@ def of(user: AbstractBaseUser, job_id: int, whole: bool) -> Again:
     left = [] if own or not job.environment else [f"its variables, which {job.user.get_username()} alone may use again"]
     if job.tied:
         left.append("the jobs that it waited for")
+    if job.devices_wanted:
+        left.append("how many devices it took and what it reserved of them, which this form cannot say")
     fields = {**_fields(job), **(_many(job) if many else {})}
     fields["name"] = "" if _is_start(fields["name"], fields["command"]) else fields["name"]
     return Again(
@@ -147,7 +150,7 @@ def _fields(job: Job) -> dict[str, Any]:
         "cwd": job.cwd,
         "setup": job.setup,
         "workers": job.workers,
-        "gpu": job.gpu,
+        "gpu": "one" if job.gpu == Gpu.GROUP else job.gpu,
         "exclusive": job.exclusive,
         "node": job.node_wanted,
         "device": job.device_wanted,
