@@ -86,6 +86,9 @@ def a_waiting(job: int, vram: int | None = None, ram: int | None = 0, **more: An
         more.pop("prefer_max", False),
         more.pop("each", None),
         more.pop("together", None),
+        more.pop("even", True),
+        more.pop("kind", None),
+        more.pop("backend", None),
     )
     basis, margin = more.pop("basis", Basis.MEASURED), more.pop("margin", 0)
     estimate = more.pop("estimate", None) or an_estimate(vram, ram, basis=basis, margin=margin, gpu=gpu)

@@ -61,7 +61,7 @@ def one(user: Any, row: Job) -> dict[str, Any]:
 
 
 def group(row: Job) -> dict[str, Any]:
-    """Return how many devices a job asks for, and the bytes that it reserves exactly."""
+    """Return how many devices of which sort a job asks for, and the bytes that it reserves exactly."""
     asked = row.request()
     return {
         "min_devices": asked.min_devices,
@@ -70,4 +70,7 @@ def group(row: Job) -> dict[str, Any]:
         "memory": "exact" if asked.exact else "auto",
         "per_device_memory": asked.per_device_memory,
         "group_memory": asked.group_memory,
+        "even": asked.even,
+        "device_kind": asked.kind.lower() if asked.kind else None,
+        "backend": asked.backend.lower() if asked.backend else None,
     }

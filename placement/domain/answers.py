@@ -12,8 +12,9 @@ from placement.domain.requests import Exclusive
 
 def ever(board: Board, demand: Demand, place: Place) -> Check:
     """Return ``checks.ever``, asked once per cycle: who is there makes no difference."""
-    fixed = board.fixed[place.node.name]
-    key = "ever", demand.ram, demand.vram, demand.request.exclusive, place.order
+    fixed, request = board.fixed[place.node.name], demand.request
+    shared = request.per_device_memory, request.group_memory, request.even
+    key = "ever", demand.ram, demand.vram, request.exclusive, shared, place.order
     if key not in fixed:
         fixed[key] = checks.ever(board, demand, place)
     found: Check = fixed[key]

@@ -22,7 +22,7 @@ def device_sets(node: Node, request: Request, by_room: _Order) -> Iterator[tuple
 
     ``by_room`` sorts devices by the room that they have now, those last that nobody can join.
     """
-    there = [device for device in node.devices if request.device in (None, device.uuid)]
+    there = [device for device in node.devices if _asked_for(device, request)]
     if request.gpu is not Gpu.GROUP:
         yield from ((device,) for device in there)
         return
@@ -39,6 +39,18 @@ def device_sets(node: Node, request: Request, by_room: _Order) -> Iterator[tuple
             rows = [*_rows(alike, count), *_rows(sorted(alike, key=by_room), count)]
             ordered = [tuple(sorted(row, key=lambda d: places[d.uuid])) for row in rows]
             yield from {tuple(d.uuid for d in row): row for row in ordered}.values()
+
+
+def _asked_for(device: Device, request: Request) -> bool:
+    """Return whether a request allows a device: by its UUID, its kind and its backend."""
+    asked = ((request.device, device.uuid), (request.kind, device.kind), (request.backend, device.backend))
+    return all(wanted in (None, has) for wanted, has in asked)
+
+
+def most_together(node: Node, request: Request) -> int:
+    """Return how many devices of a node one job may take at most, of those that its request allows."""
+    there = [device for device in node.devices if _asked_for(device, request)]
+    return max((len(alike) for alike in _kinds(there, node)), default=min(1, len(there)))
 
 
 def together(one: Device, other: Device) -> bool:

@@ -12,6 +12,7 @@ from placement.domain import answers, checks, prerequisites, text
 from placement.domain.choosing import best_fit
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
 from placement.domain.demands import Demand, Part, waiting_demand
+from placement.domain.nowhere import no_place
 from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Exclusive, Gpu
 from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
@@ -177,23 +178,6 @@ def about_ever(board: Board, demand: Demand, asked: Sequence[Check]) -> Check:
         "",
         shown[0].shortfall,
     )
-
-
-def no_place(board: Board, demand: Demand) -> str:
-    """Return why there is no place at all for a request."""
-    request = demand.request
-    known = [n for n in board.snapshot.nodes if n.state != "gone"]
-    if not known:
-        return "Can never start: no node is declared."
-    if request.node is not None and request.node not in {n.name for n in known}:
-        return f"Can never start: there is no node {request.node}."
-    there = [n for n in known if request.node in (None, n.name)]
-    if not any(n.devices for n in there):
-        return f"Can never start: it needs a GPU and no GPU is declared on {text.names([n.name for n in there])}."
-    if request.gpu is Gpu.GROUP and request.device is None:
-        has = text.names([f"{len(n.devices)} on {n.name}" for n in there])
-        return f"Can never start: it needs {request.min_devices} devices of one node, and there are {has}."
-    return f"Can never start: no device {request.device} is declared on {text.names([n.name for n in there])}."
 
 
 def nearness(candidate: Candidate) -> tuple[bool, int, int, int]:

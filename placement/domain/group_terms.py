@@ -10,6 +10,8 @@ from placement.domain.requests import Gpu
 
 MOST_DEVICES = 64
 MEMORY = ("auto", "exact")
+KINDS = ("gpu", "tpu")
+BACKENDS = ("cuda", "mps", "opencl", "rocm", "xla", "xpu")
 
 
 class Terms(Protocol):
@@ -33,12 +35,33 @@ class Terms(Protocol):
     def group_memory(self) -> int | None: ...
     @property
     def declared_vram(self) -> int | None: ...
+    @property
+    def even(self) -> bool: ...
+    @property
+    def device_kind(self) -> str: ...
+    @property
+    def backend(self) -> str: ...
 
 
 def problems(s: Terms) -> Iterator[tuple[str, str]]:
     """Yield (field, sentence) for what cannot be taken; no value of any type raises."""
     yield from _counts(s)
     yield from _memory(s)
+    yield from _sort(s)
+
+
+def _sort(s: Terms) -> Iterator[tuple[str, str]]:
+    asked: dict[str, Any] = {"device_kind": s.device_kind, "backend": s.backend}
+    for name, word in asked.items():
+        words = KINDS if name == "device_kind" else BACKENDS
+        if not isinstance(word, str) or (word and word.lower() not in words):
+            yield name, f"It must be one of {', '.join(words)}, or empty for any."
+        elif word and s.gpu == Gpu.NONE:
+            yield name, "A job without a device has none of a kind or a backend; leave this empty."
+    if not isinstance(s.even, bool):
+        yield "even", "It must be true or false."
+    elif not s.even and s.group_memory is None:
+        yield "even", "Only memory for the group together can be divided by room: say how much, or leave this out."
 
 
 def _counts(s: Terms) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from placement.domain.device_sets import device_sets
 from placement.domain.first_runs import fair_ram, first_run_least, first_run_ram, share
 from placement.domain.knobs import Knobs
 from placement.domain.prerequisites import Holdings
-from placement.domain.requests import Exclusive, Gpu, Request
+from placement.domain.requests import Exclusive, Gpu, Request, by_room
 from placement.domain.snapshot import Device, Hold, Node, Pool, Running, Snapshot
 
 
@@ -187,6 +187,8 @@ class Board:
     def _members(self, request: Request, vram: Ask, devices: tuple[Device, ...]) -> list[Part]:
         """Return a group's parts in the order of the grant: the largest share first, to who has the least left over."""
         alone = request.exclusive
+        if not request.even:
+            return self._by_share(request, vram, devices)
         if request.group_memory is None:
             return sorted((self._device_part(vram, device, alone) for device in devices), key=over)
         rest, found = list(devices), []
@@ -197,6 +199,22 @@ class Board:
             rest = [device for device in rest if device.pool.pool != one.pool.pool]
             found.append(one)
         return found
+
+    def _by_share(self, request: Request, vram: Ask, devices: tuple[Device, ...]) -> list[Part]:
+        """Return a group's parts where its memory is divided by the room of each device, largest first.
+
+        By the room that there is now, or by the most that each could give, where that is too little.
+        """
+        amount, own = request.group_memory or 0, request.per_device_memory or 0
+        ledgers = [self.ledger(device.pool, device.measurable) for device in devices]
+        now = [max(0, (ledger.left(0) or 0) - own) for ledger in ledgers]
+        ever = [max(0, (at_most(ledger, 0) or 0) - own) for ledger in ledgers]
+        shares = by_room(amount, now if sum(now) >= amount else ever)
+        parts = [
+            self._device_part(replace(vram, need=share + own), device, request.exclusive)
+            for device, share in zip(devices, shares, strict=True)
+        ]
+        return sorted(parts, key=lambda part: -(part.need or 0))
 
     def _one_pool(self, vram: Ask, device: Device, ram: Part) -> Part:
         """Return the part of unified memory, which is RAM and the device's at once."""

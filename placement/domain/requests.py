@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,6 +28,8 @@ class Request:
 
     A group has from ``min_devices`` to ``max_devices``, as few as fit unless ``prefer_max``. Bytes that are given here
     are reserved exactly, for each device and for the group together; without, each device is charged the estimate.
+    What is for the group is divided evenly, or without ``even`` by the room of its devices. ``kind`` and ``backend``
+    are words of a device's declaration, None: any.
     """
 
     gpu: Gpu = Gpu.NONE
@@ -38,6 +41,9 @@ class Request:
     prefer_max: bool = False
     per_device_memory: int | None = None
     group_memory: int | None = None
+    even: bool = True
+    kind: str | None = None
+    backend: str | None = None
 
     def __post_init__(self) -> None:
         if self.gpu is Gpu.NONE and (self.device is not None or self.exclusive is Exclusive.DEVICE or self.exact):
@@ -48,6 +54,10 @@ class Request:
             raise ValueError("Only a group takes several devices, or memory for all of them together.")
         if self.device is not None and self.max_devices > 1:
             raise ValueError("A group of several devices cannot name one device.")
+        if not self.even and self.group_memory is None:
+            raise ValueError("Only memory for all of a group can be divided by room.")
+        if self.gpu is Gpu.NONE and (self.kind or self.backend):
+            raise ValueError("A job without a device has no kind of one and no backend.")
         if self.exact and self.largest_share(self.min_devices) < 1:
             raise ValueError("Memory that is reserved exactly is at least one byte.")
 
@@ -73,4 +83,19 @@ def shared(gpu: Gpu, exclusive: Exclusive, node: str | None, device: str | None,
 
     ``group`` are the fields of a Request from ``min_devices`` on.
     """
-    return Request(gpu, exclusive, node, device, *group)  # type: ignore[arg-type]  # five of their own types
+    return Request(gpu, exclusive, node, device, *group)  # type: ignore[arg-type]  # each of its own type
+
+
+def by_room(amount: int, rooms: Sequence[int]) -> tuple[int, ...]:
+    """Return the amount divided in proportion to rooms; no part is above its room where all of them have room for it.
+
+    The bytes that rounding leaves go one each to those that it took most from. Without any room it is divided evenly.
+    """
+    if sum(rooms) <= 0:
+        rooms = [1] * len(rooms)
+    total = sum(rooms)
+    parts = [amount * room // total for room in rooms]
+    lost = sorted(range(len(rooms)), key=lambda number: (-(amount * rooms[number] % total), number))
+    for number in lost[: amount - sum(parts)]:
+        parts[number] += 1
+    return tuple(parts)

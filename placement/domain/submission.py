@@ -37,10 +37,11 @@ class Submission:
     """One job as asked for. Bytes and seconds; exactly one of ``command``, ``argv``, ``workload`` is given.
 
     ``min_devices`` to ``max_devices`` of a group; with ``memory`` "exact" the bytes for each device, or for the group
-    together, are reserved as given. ``device`` is a UUID; ``node`` and ``device`` "" mean any. ``params`` fill the
-    workload's command. ``after`` is (job, how it has to end) pairs, ``not_before`` unix seconds, ``array`` the number
-    of members (0: a single job); ``sweep`` the values by name of which each combination makes a job, ``sweep_same``
-    the names that do not change memory; what is not said about further tries is the workload's.
+    together, are reserved as given, the group's ``even`` or by the room of each device. ``device`` is a UUID;
+    ``node``, ``device``, ``device_kind`` and ``backend`` "" mean any. ``params`` fill the workload's command.
+    ``after`` is (job, how it has to end) pairs, ``not_before`` unix seconds, ``array`` the number of members (0: a
+    single job); ``sweep`` the values by name of which each combination makes a job, ``sweep_same`` the names that do
+    not change memory; what is not said about further tries is the workload's.
     """
 
     name: str
@@ -63,6 +64,9 @@ class Submission:
     memory: str = "auto"
     per_device_memory: int | None = None
     group_memory: int | None = None
+    even: bool = True
+    device_kind: str = ""
+    backend: str = ""
     declared_ram: int | None = None
     declared_vram: int | None = None
     time_limit_s: float | None = None

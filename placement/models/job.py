@@ -44,7 +44,7 @@ class Job(Holdable):
     node_wanted = models.CharField(max_length=100, blank=True)
     device_wanted = models.CharField(max_length=100, blank=True)
     devices_wanted = models.JSONField(null=True, blank=True)  # {min, max, prefer_max, per_device, group: bytes to
-    # reserve exactly or null}; null: no more than one device, of which nothing is reserved exactly
+    # reserve exactly or null, even, kind, backend}; null: one device at most, any, with nothing reserved exactly
     declared_ram = models.BigIntegerField(null=True, blank=True)
     declared_vram = models.BigIntegerField(null=True, blank=True)
     time_limit_s = models.FloatField(null=True, blank=True)
@@ -143,7 +143,8 @@ class Job(Holdable):
     def request(self) -> Request:
         """Return what it asks for of nodes and devices."""
         asked = self.devices_wanted or {}
-        group = [asked[name] for name in ("min", "max", "prefer_max", "per_device", "group")] if asked else ()
+        group = [asked[name] for name in ("min", "max", "prefer_max", "per_device", "group")] if asked else []
+        group += [asked.get("even", True), asked.get("kind"), asked.get("backend")] if asked else []
         where = self.node_wanted or None, self.device_wanted or None
         return shared(Gpu(self.gpu), Exclusive(self.exclusive), *where, *group)
 

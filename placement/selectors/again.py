@@ -15,7 +15,6 @@ from placement.domain import sweeps
 from placement.domain.arrays import with_index
 from placement.domain.errors import NotFound, NotYours
 from placement.domain.jobs import State
-from placement.domain.requests import Gpu
 from placement.models import Job
 from placement.selectors import access, wording
 from placement.selectors.wording import mapping
@@ -125,8 +124,6 @@ def of(user: AbstractBaseUser, job_id: int, whole: bool) -> Again:
     left = [] if own or not job.environment else [f"its variables, which {job.user.get_username()} alone may use again"]
     if job.tied:
         left.append("the jobs that it waited for")
-    if job.devices_wanted:
-        left.append("how many devices it took and what it reserved of them, which this form cannot say")
     fields = {**_fields(job), **(_many(job) if many else {})}
     fields["name"] = "" if _is_start(fields["name"], fields["command"]) else fields["name"]
     return Again(
@@ -150,10 +147,11 @@ def _fields(job: Job) -> dict[str, Any]:
         "cwd": job.cwd,
         "setup": job.setup,
         "workers": job.workers,
-        "gpu": "one" if job.gpu == Gpu.GROUP else job.gpu,
+        "gpu": job.gpu,
         "exclusive": job.exclusive,
         "node": job.node_wanted,
         "device": job.device_wanted,
+        **group(job),
         "declared_ram": amount_text(job.declared_ram),
         "declared_vram": amount_text(job.declared_vram),
         "time_limit_s": seconds_text(job.time_limit_s),
@@ -165,6 +163,23 @@ def _fields(job: Job) -> dict[str, Any]:
         else seconds_text(policy["wait_s"])
         if policy["wait_s"]
         else "0",
+    }
+
+
+def group(job: Job) -> dict[str, Any]:
+    """Return how many devices a job asks for, of which sort, and what it reserves of them, as the form's fields."""
+    asked = job.request()
+    several = job.gpu == "group"
+    return {
+        "min_devices": str(asked.min_devices) if several else "",
+        "max_devices": str(asked.max_devices) if several else "",
+        "prefer_max": asked.prefer_max,
+        "memory": "exact" if asked.exact else "auto",
+        "per_device_memory": amount_text(asked.per_device_memory),
+        "group_memory": amount_text(asked.group_memory),
+        "uneven": not asked.even,
+        "device_kind": (asked.kind or "").lower(),
+        "backend": (asked.backend or "").lower(),
     }
 
 

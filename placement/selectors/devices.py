@@ -60,6 +60,11 @@ def all_tanks(jobs: list[Job] | None = None, *, sees_commands: bool) -> tuple[Ta
     return tuple(found)
 
 
+def named() -> dict[str, str]:
+    """Return the names of all devices that there are or were, by UUID."""
+    return dict(Device.objects.values_list("uuid", "name"))
+
+
 def device(ident: int) -> Device | None:
     """Return a declared device with its node."""
     return Device.objects.select_related("node").filter(pk=ident, retired=False).first()

@@ -104,7 +104,8 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
 
 
 def _devices_wanted(submission: Submission) -> dict[str, Any] | None:
-    if submission.gpu != Gpu.GROUP and submission.memory != "exact":
+    plain = submission.gpu != Gpu.GROUP and submission.memory != "exact"
+    if plain and not (submission.device_kind or submission.backend):
         return None
     return {
         "min": submission.min_devices,
@@ -112,6 +113,9 @@ def _devices_wanted(submission: Submission) -> dict[str, Any] | None:
         "prefer_max": submission.prefer_max,
         "per_device": submission.per_device_memory,
         "group": submission.group_memory,
+        "even": submission.even,
+        "kind": submission.device_kind.upper() or None,
+        "backend": submission.backend.upper() or None,
     }
 
 
@@ -128,6 +132,9 @@ def group_of(job: Job) -> dict[str, Any]:
         "memory": "auto" if each is None and together is None else "exact",
         "per_device_memory": each,
         "group_memory": together,
+        "even": asked.get("even", True),
+        "device_kind": (asked.get("kind") or "").lower(),
+        "backend": (asked.get("backend") or "").lower(),
     }
 
 

@@ -208,7 +208,7 @@ def test_groups_go_in_and_come_out_of_the_api() -> None:
 
     many = post(409, min_devices=3, max_devices=3)
     assert "it needs 3 devices of one node, and there are 2 on testnode" in json.dumps(many)
-    assert "A group of at least 2 devices cannot have 1 at most." in json.dumps(post(400, min_devices=2))
+    assert "A group of at least 2 devices cannot have 1 at most." in json.dumps(post(400, min_devices=2, max_devices=1))
 
 
 def test_pages_name_all_devices_of_a_group() -> None:

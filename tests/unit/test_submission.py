@@ -173,6 +173,12 @@ def test_a_name_cannot_hide_or_turn_around(name: str, taken: bool) -> None:
         ("per_device_memory", {"gpu": "one", "per_device_memory": 1}),
         ("per_device_memory", {"gpu": "one", "memory": "exact", "per_device_memory": 0}),
         ("declared_vram", {"gpu": "one", "memory": "exact", "per_device_memory": 1, "declared_vram": 1}),
+        ("even", {"gpu": "group", "memory": "exact", "per_device_memory": 1, "even": False}),
+        ("even", {"gpu": "group", "even": "no"}),
+        ("device_kind", {"gpu": "one", "device_kind": "cpu"}),
+        ("backend", {"gpu": "one", "backend": "metal"}),
+        ("backend", {"gpu": "none", "backend": "rocm"}),
+        ("backend", {"gpu": "one", "backend": 3}),
     ],
 )
 def test_what_is_said_of_a_group_or_of_exact_memory_is_told_where_it_is_wrong(
@@ -186,4 +192,6 @@ def test_what_is_said_of_a_group_or_of_exact_memory_is_told_where_it_is_wrong(
 def test_a_group_and_exact_memory_can_be_asked_for() -> None:
     group = {"gpu": "group", "min_devices": 2, "max_devices": 4, "prefer_max": True, "memory": "exact"}
     assert not problems(Submission(name="a", command="true", **group, group_memory=8, per_device_memory=1))
-    assert not problems(Submission(name="a", command="true", gpu="one", memory="exact", per_device_memory=1))
+    assert not problems(Submission(name="a", command="true", **group, group_memory=8, even=False, device_kind="tpu"))
+    one = Submission(name="a", command="true", gpu="one", memory="exact", per_device_memory=1, backend="ROCM")
+    assert not problems(one)

@@ -69,6 +69,9 @@ class Job(Shape):
     memory: Literal["auto", "exact"]
     per_device_memory: Bytes
     group_memory: Bytes
+    even: bool = Field(description="False: the group's memory is divided by the room of its devices.")
+    device_kind: str | None
+    backend: str | None
     exclusive: Literal["no", "device", "machine"]
     priority: int
     time_limit_s: Seconds

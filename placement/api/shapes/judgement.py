@@ -162,6 +162,7 @@ class Preview(Shape):
     decision: Decision
     fits_now: bool
     headline: str
+    answer: str = Field(description="Would get …, Waits: …, or Can never be granted: …")
     max_workers: int | None = Field(description="Submitting that many right away succeeds.")
     infeasible: bool = Field(description="It could never start here.")
     sweep: Sweep | None = Field(description="Of a sweep; the rest is about its first job.")

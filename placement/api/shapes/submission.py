@@ -45,11 +45,14 @@ class SubmissionBody(Body):
     node: str | None = None
     device: str | None = Field(None, description="A device's UUID.")
     min_devices: int | None = Field(None, description="Of a group; left out: 1.")
-    max_devices: int | None = Field(None, description="Of a group; left out: 1.")
+    max_devices: int | None = Field(None, description="Of a group; left out: as many as min_devices.")
     prefer_max: bool | None = Field(None, description="As many devices as fit, where a group would have as few.")
     memory: str | None = Field(None, description="auto: the estimate, for each device; exact: what follows.")
     per_device_memory: Amount = None
     group_memory: Amount = None
+    even: bool | None = Field(None, description="false: group_memory is divided by the room of each device.")
+    device_kind: str | None = Field(None, description="gpu or tpu; left out: any.")
+    backend: str | None = Field(None, description="cuda, mps, opencl, rocm, xla or xpu; left out: any.")
     declared_ram: Amount = None
     declared_vram: Amount = None
     time_limit_s: float | None = None
@@ -109,6 +112,8 @@ class SubmissionBody(Body):
             values["not_before"] = terms.parse_moment(self.not_before, None)
         if self.after is not None:
             values["after"] = tuple((a.job, a.when) if isinstance(a, After) else (a, "ok") for a in self.after)
+        if self.gpu == "group" and self.max_devices is None and self.min_devices is not None:
+            values["max_devices"] = self.min_devices
         if not values.get("name"):
             program = self.argv[0][:60] if self.argv else ""
             values["name"] = self.workload or first_line(self.command or "") or program
