@@ -110,7 +110,9 @@ def world(length: int, devices: int, demands: int, running: int, fits: int) -> S
         for number in range(running):
             charges = {uuid: Charge(part, part, part - GIB // 8, part), "ram": Charge(GIB, GIB, GIB, GIB)}
             job = 1_000_000 + index * running + number
-            runs.append(Running(job, "run", "ann", "atlas", charges, uuid, elapsed=60.0, limit=3600.0 + 60.0 * number))
+            runs.append(
+                Running(job, "run", "ann", "atlas", charges, (uuid,), elapsed=60.0, limit=3600.0 + 60.0 * number)
+            )
     used = GIB * len(runs)
     ram = Pool("atlas", "ram", "ram", "RAM", RAM, RAM, RAM - used, used)
     request = shared(Gpu.ONE, Exclusive.NO, None, None)

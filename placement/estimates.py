@@ -6,6 +6,7 @@ from calibration import rows
 from calibration.domain.estimate import Estimate, estimate
 from calibration.domain.knobs import Knobs
 from calibration.domain.sediment import Key, Row
+from placement.domain.demands import promised
 from placement.domain.durations import quantile
 from placement.models import Job
 
@@ -20,12 +21,16 @@ def key_of(job: Job) -> Key:
 
 
 def estimate_of(job: Job, version: int, knobs: Knobs) -> Estimate:
-    """Return the estimate of a stored or unsaved job at a version of the store (see calibration.rows.version)."""
+    """Return the estimate of a stored or unsaved job at a version of the store (see calibration.rows.version).
+
+    Of a group it is what each device is expected to need; what is reserved exactly stands in its place.
+    """
     declared = _given(ram=job.declared_ram, vram=job.declared_vram)
     hint = _given(ram=job.workload.hint_ram, vram=job.workload.hint_vram) if job.workload else {}
     needs = frozenset({"ram"} if job.gpu == "none" else {"ram", "vram"})
     key = key_of(job)
-    name = ("estimate", key, tuple(declared.items()), tuple(hint.items()), needs, knobs)
+    request = job.request() if job.devices_wanted else None
+    name = ("estimate", key, tuple(declared.items()), tuple(hint.items()), needs, knobs, request)
     found = _cached(name, version)
     if found is None:
         found = estimate(
@@ -37,6 +42,8 @@ def estimate_of(job: Job, version: int, knobs: Knobs) -> Estimate:
             needs=needs,
             knobs=knobs,
         )
+        if request is not None:
+            found = promised(request, found)
         _kept[name] = found
     assert isinstance(found, Estimate)
     return found

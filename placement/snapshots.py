@@ -23,7 +23,7 @@ from placement.conditions import Facts
 from placement.domain.conditions import Conditions
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import KnobError, Knobs
-from placement.domain.requests import Exclusive, Gpu, shared
+from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Charge, KeptPlan, Node, Running, Snapshot, Waiting
 from placement.models import Cycle, Job, KnobOverride
 from placement.models import Device as DeviceRow
@@ -163,6 +163,7 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
             used=job.used.get(pool),
             at_start=c["at_start"],
             settled=c.get("settled", False),
+            promise=c.get("promise", False),
             cap=c.get("cap"),
         )
         for pool, c in job.charges.items()
@@ -174,7 +175,7 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
         user=job.user.get_username(),
         node=job.node,
         charges=charges,
-        device=job.device or None,
+        devices=job.devices,
         basis=job.basis,
         cold=device_charge.get("basis") == "cold_start" and not device_charge.get("settled", False),
         exclusive=Exclusive(job.exclusive),
@@ -190,6 +191,11 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
     )
 
 
+def _devices(plan: dict[str, Any]) -> tuple[str, ...]:
+    """Return the devices of a stored plan: all where they are several, else the one, else none."""
+    return tuple(plan.get("devices") or filter(None, [plan.get("device")]))
+
+
 def waiting_of(
     job: Job,
     at: float,
@@ -203,19 +209,13 @@ def waiting_of(
     """Return a queued (or not yet stored) job as the gate sees it."""
     submitted = job.submitted_at or datetime.fromtimestamp(wall).astimezone()
     plan = job.plan or {}
-    kept = KeptPlan(plan["node"], plan.get("device"), plan["at"]) if plan.get("epoch") == epoch else None
+    kept = KeptPlan(plan["node"], _devices(plan), plan["at"]) if plan.get("epoch") == epoch else None
     return Waiting(
         job=job.pk or 0,
         name=job.name,
         user=job.user.get_username(),
         arrival=job.pk or 2**62,
-        request=shared(
-            gpu=Gpu(job.gpu),
-            exclusive=Exclusive(job.exclusive),
-            node=job.node_wanted or None,
-            device=job.device_wanted or None,
-            engine=(job.engine or "any") if job.image else "",
-        ),
+        request=job.request(),
         estimate=estimates.estimate_of(job, version, knobs),
         priority=job.priority,
         waited=max(0.0, wall - submitted.timestamp()),

@@ -17,6 +17,7 @@ from placement.models import Job, Workload
 
 UNREAD = (
     "argv", "charges", "command", "cwd", "environment", "evidence", "flags", "leader_exit", "leftovers", "members",
+    "more_devices",
     "note", "params", "run_dir", "runner", "child", "sentence", "setup", "used",
     # What a cycle writes about its own answer; "plan" is the one part that the next cycle goes by.
     "code", "decided_at", "decision", "estimate", "headline",

@@ -7,6 +7,7 @@ from typing import Any
 
 from calibration.domain.estimate import Basis, Estimate, PoolEstimate
 from calibration.domain.samples import PoolState
+from placement.domain.demands import promised
 from placement.domain.knobs import Knobs
 from placement.domain.requests import Exclusive, Gpu, shared
 from placement.domain.snapshot import Charge, Device, KeptPlan, Node, Pool, Running, Snapshot, Waiting
@@ -71,30 +72,47 @@ def an_estimate(
 
 
 def a_waiting(job: int, vram: int | None = None, ram: int | None = 0, **more: Any) -> Waiting:
-    """Return a queued job that wants one device (``gpu=False``: none); ``arrival`` is its number."""
-    gpu = more.pop("gpu", True)
+    """Return a queued job that wants one device (``gpu=False``: none); ``arrival`` is its number.
+
+    ``group`` are the fewest and the most devices of one that wants a group, ``each`` and ``together`` exact bytes.
+    """
+    gpu, group = more.pop("gpu", True), more.pop("group", None)
     request = shared(
-        gpu=Gpu.ONE if gpu else Gpu.NONE,
-        exclusive=more.pop("exclusive", Exclusive.NO),
-        node=more.pop("node", None),
-        device=more.pop("device", None),
+        Gpu.GROUP if group else Gpu.ONE if gpu else Gpu.NONE,
+        more.pop("exclusive", Exclusive.NO),
+        more.pop("node", None),
+        more.pop("device", None),
+        *(group or (1, 1)),
+        more.pop("prefer_max", False),
+        more.pop("each", None),
+        more.pop("together", None),
+        more.pop("even", True),
+        more.pop("kind", None),
+        more.pop("backend", None),
+        engine=more.pop("engine", ""),
     )
     basis, margin = more.pop("basis", Basis.MEASURED), more.pop("margin", 0)
     estimate = more.pop("estimate", None) or an_estimate(vram, ram, basis=basis, margin=margin, gpu=gpu)
+    estimate = promised(request, estimate)
     return Waiting(job, f"job-{job}", "alice", more.pop("arrival", job), request, estimate, **more)
 
 
 def a_running(
     job: int, vram: int | None = None, used: int | None = 0, *, device: int | None = 0, ram: int = 0, **more: Any
 ) -> Running:
-    """Return a running job that holds ``vram`` of a device and ``ram``; ``used`` is measured on the device."""
+    """Return a running job that holds ``vram`` of a device and ``ram``; ``used`` is measured on the device.
+
+    ``others`` are further devices of which it holds the same.
+    """
     node = more.pop("node", "atlas")
     at_start, ram_used = more.pop("at_start", vram), more.pop("ram_used", 0)
     charges: dict[str, Charge] = {"ram": Charge(ram, max(ram, ram_used or 0), ram_used, ram)}
-    uuid = None if device is None else (f"GPU-{device}" if node == "atlas" else f"GPU-{node}-{device}")
-    if uuid is not None and vram is not None:
-        charges[uuid] = Charge(vram, max(vram, used or 0), used, at_start or vram, cap=more.pop("cap", None))
-    return Running(job, f"job-{job}", "alice", node, charges, device=uuid, **more)
+    numbers = () if device is None else (device, *more.pop("others", ()))
+    uuids = tuple(f"GPU-{number}" if node == "atlas" else f"GPU-{node}-{number}" for number in numbers)
+    cap = more.pop("cap", None) if vram is not None and uuids else None
+    for uuid in uuids if vram is not None else ():
+        charges[uuid] = Charge(vram, max(vram, used or 0), used, at_start or vram, cap=cap)
+    return Running(job, f"job-{job}", "alice", node, charges, uuids, **more)
 
 
 def a_snapshot(

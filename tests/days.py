@@ -206,7 +206,7 @@ def keeping(bar: Bar | None, now: float) -> dict[int, KeptPlan]:
         return {}
     planned = bar.planned(now)
     assert planned.at is not None
-    return {bar.job: KeptPlan(planned.node, planned.device, planned.at)}
+    return {bar.job: KeptPlan(planned.node, planned.devices, planned.at)}
 
 
 def play(day: Day, each: Callable[[Cycle], None] | None = None, knobs: Knobs | None = None) -> Played:

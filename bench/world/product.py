@@ -102,7 +102,7 @@ class Product:
         if bar is not None:
             planned = bar.planned(snapshot.at)
             if planned.at is not None:
-                self.plans[bar.job - 1] = KeptPlan(planned.node, planned.device, planned.at)
+                self.plans[bar.job - 1] = KeptPlan(planned.node, planned.devices, planned.at)
         free = {device.uuid: device.pool.free or 0 for device in snapshot.nodes[0].devices}
         waiting = {one.job: one for one in snapshot.waiting}
         for job, grant in made.grants.items():
@@ -140,7 +140,7 @@ class Product:
             user=one.key.workload,
             node=NODE,
             charges={pool: held.charge(used.get(pool)) for pool, held in one.charges.items()},
-            device=one.uuid,
+            devices=(one.uuid,),
             basis=min(held.basis for held in one.charges.values()).word,
             cold=one.cold,
             exclusive=Exclusive.DEVICE if run.alone else Exclusive.NO,

@@ -17,7 +17,7 @@ from placement.api.shapes.queue import WhyBody
 from placement.api.shapes.submission import SubmissionBody
 from placement.domain.errors import NotFound, Refused
 from placement.models import Job
-from placement.selectors import job, pruned, raised
+from placement.selectors import answer, devices, job, pruned, raised
 from placement.services import jobs, sweeps, workloads
 from placement.views import wake
 
@@ -51,6 +51,7 @@ def estimate(request: HttpRequest, asked: SubmissionBody) -> dict[str, Any]:
         "decision": seen.decision,
         "fits_now": seen.fits_now,
         "headline": seen.headline,
+        "answer": answer.of(seen, devices.named()),
         "max_workers": seen.max_workers,
         "infeasible": seen.infeasible,
         "sweep": None if sweep is None else _sweep(sweep),

@@ -23,6 +23,7 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         "flags": list(rows.words(row)),
         "workers": row.workers,
         "gpu": row.gpu,
+        **group(row),
         "exclusive": row.exclusive,
         "priority": row.priority,
         "time_limit_s": row.time_limit_s,
@@ -39,6 +40,7 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         "exit_signal": row.exit_signal,
         "node": row.node or None,
         "device": row.device or None,
+        "devices": list(row.devices),
         "basis": row.basis or None,
         "charges": row.charges,
         "used": row.used,
@@ -58,3 +60,19 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         shown |= {"note": row.note, "command": row.command, "argv": row.argv, "cwd": row.cwd, "setup": row.setup}
         shown |= {"params": row.params, "image": row.image or None, "engine": row.engine or None}
     return shown
+
+
+def group(row: Job) -> dict[str, Any]:
+    """Return how many devices of which sort a job asks for, and the bytes that it reserves exactly."""
+    asked = row.request()
+    return {
+        "min_devices": asked.min_devices,
+        "max_devices": asked.max_devices,
+        "prefer_max": asked.prefer_max,
+        "memory": "exact" if asked.exact else "auto",
+        "per_device_memory": asked.per_device_memory,
+        "group_memory": asked.group_memory,
+        "even": asked.even,
+        "device_kind": asked.kind.lower() if asked.kind else None,
+        "backend": asked.backend.lower() if asked.backend else None,
+    }

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from placement.domain import checks
+from placement.domain.company import company as company_of
 from placement.domain.decision import Check
-from placement.domain.places import Board, Demand, Part, Place
+from placement.domain.demands import Demand, Part
+from placement.domain.places import Board, Place
 from placement.domain.requests import Exclusive
 
 
 def ever(board: Board, demand: Demand, place: Place) -> Check:
     """Return ``checks.ever``, asked once per cycle: who is there makes no difference."""
-    fixed = board.fixed[place.node.name]
-    key = "ever", demand.ram, demand.vram, demand.request.exclusive, place.order
+    fixed, request = board.fixed[place.node.name], demand.request
+    shared = request.per_device_memory, request.group_memory, request.even
+    key = "ever", demand.ram, demand.vram, request.exclusive, shared, place.order
     if key not in fixed:
         fixed[key] = checks.ever(board, demand, place)
     found: Check = fixed[key]
@@ -22,10 +25,10 @@ def company(board: Board, demand: Demand, place: Place) -> tuple[Check, ...]:
     """Return ``checks.company``, asked once until somebody joins whose presence it is about."""
     fixed, name, wanted = board.fixed[place.node.name], place.node.name, demand.request.exclusive
     who = board.on_node(name) if wanted is Exclusive.MACHINE else board.alone_on(name)
-    there = len(who), 0 if place.device is None else len(board.on_place(place))
+    there = len(who), 0 if not place.devices else len(board.on_place(place))
     key = "company", place.order, wanted
     if key not in fixed or fixed[key][0] != there:
-        fixed[key] = there, tuple(checks.company(board, demand, place))
+        fixed[key] = there, tuple(company_of(board, demand, place))
     found: tuple[Check, ...] = fixed[key][1]
     return found
 
@@ -34,7 +37,8 @@ def pool(board: Board, place: Place, part: Part) -> tuple[Check, Check | None, C
     """Return what is asked of one pool: its reading, room for a first run, the booked and the measured room."""
     known, key = part.ledger.answers, ("asked", part.need, part.least, part.margin, part.all)
     if key not in known:
-        device = None if part.pool is place.node.ram else place.device
+        own = None if part.pool is place.node.ram else part.pool.pool
+        device = next((d for d in place.devices if d.pool.pool == own), None)
         read = checks.reading_of(board, part.pool, device)
         first = checks.first_run_room(board, part) if part.all else None
         room = checks.measured(board, part) if read.ok else None

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from placement.domain import text
 from placement.domain.decision import Check, Code, PlannedStart
+from placement.domain.demands import Part
+from placement.domain.device_sets import stays
 from placement.domain.future import TOLERANCE, Earliest, Then, earliest, ends, line, wanted
 from placement.domain.gate import Aside, Look
-from placement.domain.places import Board, Part, Place
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Running, Waiting
+from placement.domain.places import Board, Place
+from placement.domain.requests import Exclusive, Gpu, Request
+from placement.domain.snapshot import KeptPlan, Running, Waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Bar:
         place = self.look.place
         return PlannedStart(
             place.node.name,
-            place.uuid,
+            place.uuids,
             self.at,
             in_s,
             self.shown.sure.word,
@@ -58,7 +60,10 @@ def bar_for(board: Board, waiting: Waiting, looks: Sequence[Look]) -> Bar | str:
     now = board.snapshot.at
     found: list[tuple[float, Look]] = []
     why = ""
+    planned = {place.order for place in to_plan(waiting.request, [one.place for one in looks])}
     for one in looks:
+        if one.place.order not in planned:
+            continue
         first = earliest(board, one, lambda r: ends(board, r.node)[r.job].bar)
         if first.in_s is not None:
             found.append((first.in_s, one))
@@ -71,7 +76,7 @@ def bar_for(board: Board, waiting: Waiting, looks: Sequence[Look]) -> Bar | str:
         return why or "Nothing that could serve it is declared."
     at, one = now + fresh[0], fresh[1]
     kept = waiting.plan
-    mine = next((f for f in found if kept and _is(f[1].place, kept.node, kept.device)), None)
+    mine = next((f for f in found if kept and is_of(f[1].place, kept)), None)
     if kept is not None and mine is not None:
         bound = _bound(board, waiting, mine[1], kept.at)
         if at >= bound - TOLERANCE:
@@ -80,14 +85,26 @@ def bar_for(board: Board, waiting: Waiting, looks: Sequence[Look]) -> Bar | str:
     return Bar(waiting.job, one, at, waiting.request.exclusive, shown)
 
 
-def _is(place: Place, node: str, device: str | None) -> bool:
-    return (place.node.name, place.uuid) == (node, device)
+def to_plan(request: Request, places: Sequence[Place]) -> Sequence[Place]:
+    """Return the places that a plan may be about: of a group's as few devices as do, in sets that stay.
+
+    More devices are never free earlier, unless they share what the group takes together.
+    """
+    if request.gpu is not Gpu.GROUP:
+        return places
+    least = min((len(place.devices) for place in places), default=0) if request.group_memory is None else 0
+    return [p for p in places if len(p.devices) <= (least or len(p.devices)) and stays(p.node, p.devices)]
+
+
+def is_of(place: Place, kept: KeptPlan) -> bool:
+    """Return whether a kept plan is about this place."""
+    return (place.node.name, place.uuids) == (kept.node, kept.devices)
 
 
 def _still_due(board: Board, waiting: Waiting, one: Look) -> bool:
     """Return whether a kept plan outlives the moment in which an ended job's memory is on its way back."""
     plan = waiting.plan
-    if plan is None or not _is(one.place, plan.node, plan.device):
+    if plan is None or not is_of(one.place, plan):
         return False
     if any(part.pool.draining for part in one.parts):
         return True
@@ -135,14 +152,21 @@ class Guard:
     def __init__(self, board: Board, bar: Bar) -> None:
         self.board, self.bar = board, bar
         self.in_s = bar.at - board.snapshot.at
-        self.node, self.device = bar.look.place.node.name, bar.look.place.device
+        self.node, self.devices = bar.look.place.node.name, bar.look.place.devices
+        self._uuids = frozenset(device.uuid for device in self.devices)
         self._theirs = {part.pool.pool: part for part in bar.look.parts}
         self._thens: dict[str, Then] = {}
         self._version = -1
 
     def shared(self, place: Place) -> bool:
-        """Return whether the place is the plan's own, or the whole node is."""
-        return self.device is None or place.uuid == self.device.uuid
+        """Return whether the place has a device of the plan's, or the plan needs none: then its whole node is."""
+        theirs = self._uuids
+        if not theirs:
+            return True
+        devices = place.devices
+        if len(devices) == 1:
+            return devices[0].uuid in theirs
+        return any(device.uuid in theirs for device in devices)
 
     def delays(self, waiting: Waiting, place: Place, needs: Sequence[tuple[str, int, int]], cold: bool) -> Delay:
         """Return whether the plan would be delayed, and by what; needs are (pool, bytes, margin)."""
@@ -154,18 +178,23 @@ class Guard:
         lasts = duration(waiting)
         if lasts is not None and lasts <= self.in_s:
             return Delay.ENDS_BEFORE
-        if self._closes(waiting.request.exclusive, same, cold) or not self._leaves(needs):
+        if self._closes(waiting.request.exclusive, place if same else None, cold) or not self._leaves(needs):
             return Delay.IN_THE_WAY
         return Delay.LEAVES_ENOUGH
 
-    def _closes(self, own: Exclusive, same: bool, cold: bool) -> bool:
-        """Return whether mere presence would be in the planned job's way, however much memory is left."""
+    def _closes(self, own: Exclusive, place: Place | None, cold: bool) -> bool:
+        """Return whether mere presence would be in the planned job's way, however much memory is left.
+
+        ``place`` None: it shares nothing with the plan.
+        """
         theirs = self.bar.exclusive
         if Exclusive.MACHINE in (theirs, own):
             return True
-        if not same or self.device is None:
+        if place is None or not self.devices:
             return False
-        return Exclusive.DEVICE in (theirs, own) or self.device.exclusive_only or cold
+        if Exclusive.DEVICE in (theirs, own) or cold:
+            return True
+        return any(device.exclusive_only and device.uuid in place.uuids for device in self.devices)
 
     def _leaves(self, needs: Sequence[tuple[str, int, int]]) -> bool:
         """Return whether both fit at the planned time, in every pool that they share."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from placement.domain.conditions import Quota
+from placement.domain.prerequisites import least_of
 from placement.domain.snapshot import Running, Waiting
 
 Taken = tuple[tuple[int, int], ...]  # (number of a cap, how much of it is taken)
@@ -41,7 +42,8 @@ class Caps:
         for kind, limit in (("vram", quota.vram), ("ram", quota.ram)):
             pool = waiting.estimate.pools.get(kind)
             if limit is not None and pool is not None:
-                need = pool.need if pool.need is not None else pool.at_least or 1
+                need = least_of(kind, waiting.request, pool)
+                need = 1 if need is None or (pool.need is None and not need) else need
                 yield self._number((kind, quota.user), limit), need
 
     def _number(self, name: tuple[Hashable, ...], limit: int) -> int:
@@ -64,4 +66,4 @@ def _takes(running: Running, name: tuple[Hashable, ...]) -> int:
         return 0
     if what == "jobs":
         return 1
-    return sum(c.held for pool, c in running.charges.items() if (pool == running.device) == (what == "vram"))
+    return sum(c.held for pool, c in running.charges.items() if (pool in running.devices) == (what == "vram"))

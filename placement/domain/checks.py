@@ -8,31 +8,35 @@ from calibration.domain.resources import MIB
 from calibration.domain.samples import PoolState
 from placement.domain import text
 from placement.domain.decision import Check, Code, Figures
+from placement.domain.demands import Demand, Part, gives
 from placement.domain.knobs import Knobs
-from placement.domain.places import Board, Demand, Part, Place, gives, in_force
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Device, Hold, Node, Pool, Running
+from placement.domain.places import Board, Place, in_force, name_of
+from placement.domain.snapshot import Device, Hold, Node, Pool
 
 GIVEN_UP = ("gone", "stale", "joining")
 
 
 def standing(board: Board, place: Place) -> Iterator[Check]:
     """Yield what an operator or the node's own health says, whatever the job asks."""
-    node, device, wall = place.node, place.device, board.snapshot.wall
+    node, wall = place.node, board.snapshot.wall
     hold, what = node.hold, node.name
-    if device is not None and in_force(device.hold, wall):
-        hold, what = device.hold, place.label
+    for device in place.devices:
+        if in_force(device.hold, wall):
+            hold, what = device.hold, name_of(device, board.many)
+            break
     if hold is not None and in_force(hold, wall):
         yield Check(Code.HELD, False, text.hold(what, hold, wall), held_by(hold))
     else:
         yield Check(Code.HELD, True, f"Nobody holds {what}.")
-    if node.state == "draining" or (device is not None and device.draining):
-        drained = node.name if node.state == "draining" else place.label
+    empties = [name_of(device, board.many) for device in place.devices if device.draining]
+    if node.state == "draining" or empties:
+        drained = node.name if node.state == "draining" else empties[0]
         yield Check(Code.DRAINING, False, f"{drained} is draining: what runs may finish, nothing new starts.")
     else:
         yield Check(Code.DRAINING, True, f"{place.label} takes new jobs.")
-    if device is not None and device.own is not None:
-        yield reading(board, device.own, device)  # its memory is the node's, but it has to be there itself
+    for device in place.devices:
+        if device.own is not None:
+            yield reading(board, device.own, device)  # its memory is the node's, but it has to be there itself
     yield from _health_of(board, node)
 
 
@@ -163,49 +167,6 @@ def pressure(board: Board, node: Node) -> Check:
     return Check(Code.RAM_PRESSURE, False, words, figures, ram.pool)
 
 
-def company(board: Board, demand: Demand, place: Place) -> Iterator[Check]:
-    """Yield whether somebody needs, or has, the machine or the device alone."""
-    there, wanted = board.on_node(place.node.name), demand.request.exclusive
-    alone = [r.job for r in board.alone_on(place.node.name)]
-    name = place.node.name
-    if alone:
-        yield _with(Code.EXCLUSIVE_JOB, f"{text.jobs(alone)} has {name} alone.", alone)
-    elif wanted is Exclusive.MACHINE and there:
-        ids = [r.job for r in there]
-        yield _with(Code.EXCLUSIVE_JOB, f"Wants {name} alone; {_run(ids)} there.", ids)
-    else:
-        yield Check(Code.EXCLUSIVE_JOB, True, f"No job has {name} alone, and none is in the way.")
-    if place.device is None:
-        return
-    here = board.on_place(place)
-    taken = [r.job for r in here if r.exclusive is Exclusive.DEVICE or place.device.exclusive_only]
-    if taken:
-        yield _with(Code.EXCLUSIVE_DEVICE, f"{text.jobs(taken)} has {place.label} alone.", taken)
-    elif here and wanted is Exclusive.DEVICE:
-        ids = [r.job for r in here]
-        yield _with(Code.EXCLUSIVE_DEVICE, f"Wants {place.label} alone; {_run(ids)} there.", ids)
-    else:
-        yield Check(Code.EXCLUSIVE_DEVICE, True, f"No job has {place.label} alone, and none is in the way.")
-    yield _settling(board, place, here)
-
-
-def _run(ids: list[int]) -> str:
-    return f"{text.jobs(ids)} {'runs' if len(ids) == 1 else 'run'}"
-
-
-def _with(code: Code, sentence: str, ids: list[int]) -> Check:
-    return Check(code, False, sentence, {"who": text.jobs(ids)})
-
-
-def _settling(board: Board, place: Place, here: list[Running]) -> Check:
-    assert place.device is not None
-    for r in here:
-        if r.cold:
-            words = text.settling(r, place.device.pool, board.many)
-            return Check(Code.COLD_START, False, words, {"who": f"#{r.job}", "elapsed_s": r.elapsed})
-    return Check(Code.COLD_START, True, f"No first run is settling on {place.label}.")
-
-
 def ever(board: Board, demand: Demand, place: Place) -> Check:
     """Return whether the place could serve if nothing else were there: what each pool gives at most."""
     worst: Check | None = None
@@ -223,7 +184,7 @@ def ever(board: Board, demand: Demand, place: Place) -> Check:
             "total": pool.total,
         }
         words = f"Needs {asked}; {name} can give at most {most}."
-        whole = place.device is not None and least <= min(pool.declared, pool.total or pool.declared)
+        whole = bool(place.devices) and least <= min(pool.declared, pool.total or pool.declared)
         if whole and pool.kind != "ram":
             words += " Take the device alone to get all of it."
             figures["alone"] = "device"

@@ -65,14 +65,19 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One place that could serve: a node, and a device or none. ``checks`` in table order, passed ones too."""
+    """One place that could serve: a node, and devices or none. ``checks`` in table order, passed ones too."""
 
     node: str
-    device: str | None
-    label: str  # "gpu1", "RAM of atlas"
+    devices: tuple[str, ...]
+    label: str  # "gpu1", "gpu0 + gpu2", "RAM of atlas"
     checks: tuple[Check, ...] = ()
     room: Mapping[str, int | None] = field(default_factory=dict)  # per pool id
     need: Mapping[str, int] = field(default_factory=dict)  # per pool id
+
+    @property
+    def device(self) -> str | None:
+        """Return the first device, None without one."""
+        return self.devices[0] if self.devices else None
 
     @property
     def objections(self) -> tuple[Check, ...]:
@@ -82,14 +87,19 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a start is given: charge, cap and margin per pool id, and the rung it stands on."""
+    """What a start is given: devices, charge, cap and margin per pool id, and the rung it stands on."""
 
     node: str
-    device: str | None
+    devices: tuple[str, ...]
     charges: Mapping[str, int]
     caps: Mapping[str, int]
     margins: Mapping[str, int]
     basis: str
+
+    @property
+    def device(self) -> str | None:
+        """Return the first device, None without one."""
+        return self.devices[0] if self.devices else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +111,7 @@ class PlannedStart:
     """
 
     node: str
-    device: str | None
+    devices: tuple[str, ...]
     at: float | None
     in_s: float | None
     sure: str = "guess"
@@ -109,6 +119,11 @@ class PlannedStart:
     why_none: str = ""
     keeps: bool = False  # this is the plan that nothing younger may delay
     late_s: float | None = None
+
+    @property
+    def device(self) -> str | None:
+        """Return the first device, None without one."""
+        return self.devices[0] if self.devices else None
 
 
 @dataclass(frozen=True, slots=True)

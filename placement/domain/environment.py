@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -52,6 +52,25 @@ def device_variables(
     if backend == "ROCM":
         # The lower filter counts first and renumbers, so what comes after it counts from 0.
         variables |= {"ROCR_VISIBLE_DEVICES": seen, "HIP_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"}
+    return variables
+
+
+def group_variables(
+    devices: Sequence[tuple[str, int | None]], *, backend: str = "CUDA", by_uuid: bool = False
+) -> dict[str, str]:
+    """Return which devices the command sees, each (UUID, index in bus order or None), the first as its number 0.
+
+    An index and a UUID cannot stand side by side: where one has no index all go by UUID, as they do with ``by_uuid``.
+    """
+    if len(devices) == 1:
+        return device_variables(devices[0][0], index=devices[0][1], backend=backend, by_uuid=by_uuid)
+    uuids = ",".join(uuid for uuid, _ in devices)
+    known = [index for _, index in devices if index is not None and not by_uuid]
+    seen = ",".join(map(str, known)) if len(known) == len(devices) else uuids
+    variables = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": seen, "TIDEGATE_DEVICE_UUIDS": uuids}
+    if backend == "ROCM":
+        from_0 = ",".join(str(number) for number in range(len(devices)))
+        variables |= {"ROCR_VISIBLE_DEVICES": seen, "HIP_VISIBLE_DEVICES": from_0, "CUDA_VISIBLE_DEVICES": from_0}
     return variables
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 from calibration.domain.estimate import Estimate
 from placement.domain import checks
 from placement.domain.decision import Check
-from placement.domain.gate import about_ever
-from placement.domain.places import Board, demand_of
+from placement.domain.demands import demand_of
+from placement.domain.gate import SETS_SHOWN, about_ever
+from placement.domain.places import Board
 from placement.domain.plan import after_queue
-from placement.domain.requests import Request
+from placement.domain.requests import Gpu, Request
 from placement.domain.snapshot import Snapshot, Waiting
 
 
@@ -23,7 +24,8 @@ def could_ever(snapshot: Snapshot, request: Request, estimate: Estimate) -> tupl
     board, demand = Board(snapshot), demand_of(request, estimate)
     asked = [checks.ever(board, demand, place) for place in board.places(request)]
     serving = tuple(check for check in asked if check.ok)
-    return serving or (about_ever(board, demand, asked), *asked)
+    nearest = sorted(asked, key=lambda check: check.shortfall)[:SETS_SHOWN] if request.gpu is Gpu.GROUP else asked
+    return serving or (about_ever(board, demand, asked), *nearest)
 
 
 def max_workers(snapshot: Snapshot, template: Waiting, estimate_for: Callable[[int], Estimate], limit: int = 64) -> int:

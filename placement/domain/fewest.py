@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from placement.domain.changes import Ends, after
+from placement.domain.company import kept_out_by
 from placement.domain.decision import Code
+from placement.domain.demands import waiting_demand
 from placement.domain.future import ends, frees
 from placement.domain.gate import Look, look
-from placement.domain.places import Board, Place, waiting_demand
+from placement.domain.places import Board, Place
 from placement.domain.snapshot import Running, Snapshot, Waiting
 
 TOGETHER = 3  # so many jobs at most are looked for that have to end together; else all of a place
@@ -51,10 +53,8 @@ def _in_the_way(board: Board, one: Look) -> tuple[int, ...]:
     found: list[Running] = []
     if Code.EXCLUSIVE_JOB in codes:
         found += board.alone_on(place.node.name) or board.on_node(place.node.name)
-    if Code.EXCLUSIVE_DEVICE in codes:
-        found += board.on_place(place)
-    if Code.COLD_START in codes:
-        found += [r for r in board.on_place(place) if r.cold]
+    if codes & {Code.EXCLUSIVE_DEVICE, Code.COLD_START}:
+        found += kept_out_by(board, place, one.wanted)
     return tuple(dict.fromkeys(r.job for r in found))
 
 

@@ -14,9 +14,10 @@ from placement.domain import text
 from placement.domain.bars import Bar, bar_for
 from placement.domain.conditions import After, never_met
 from placement.domain.decision import Code, PlannedStart
+from placement.domain.demands import Demand, waiting_demand
 from placement.domain.durations import Sure, quantile
 from placement.domain.gate import about_job, barred, look
-from placement.domain.places import Board, Demand, waiting_demand
+from placement.domain.places import Board
 from placement.domain.playing import Play
 from placement.domain.prerequisites import never_under
 from placement.domain.snapshot import Waiting
@@ -41,7 +42,7 @@ def forecast(board: Board, queue: Sequence[Waiting], bar: Bar | None = None) -> 
     for waiting in queue:
         refused = _refused(board, waiting)
         if refused:
-            found[waiting.job] = PlannedStart("", None, None, None, why_none=refused)
+            found[waiting.job] = PlannedStart("", (), None, None, why_none=refused)
         else:
             key = id(waiting.request), id(waiting.estimate)
             if key not in demands:
@@ -55,14 +56,14 @@ def forecast(board: Board, queue: Sequence[Waiting], bar: Bar | None = None) -> 
     never: dict[int, str] = {}
     for number, ((waiting, demand), turn) in enumerate(zip(playing, order, strict=True)):
         starts = [play[number] for play in plays]
-        told = _told(board, starts)
+        told = _told(stage, starts)
         if bar is not None and bar.job == waiting.job:
             told = _kept(board, bar, told)
         if told is None:
             if turn.kind not in never:
                 never[turn.kind] = stage.shut.get(turn.kind) or _why_never(board, waiting, demand)
             why = _waits_for(turn, found) or never[turn.kind]
-            told = PlannedStart("", None, None, None, why_none=why)
+            told = PlannedStart("", (), None, None, why_none=why)
         found[waiting.job] = told
     return found
 
@@ -92,7 +93,7 @@ def _refused(board: Board, waiting: Waiting) -> str:
     if by is not None:
         only = [tie.on for tie in by.after if tie.when is After.FAILED and not tie.met]
         told = never_met(waiting.job, by.after) or (f"It starts only if {text.jobs(only)} fails." if only else "")
-        never = None if told else never_under(by.quota, waiting.estimate)
+        never = None if told else never_under(by.quota, waiting.request, waiting.estimate)
         if told or never is not None:
             return told or (never.sentence if never is not None else "")
     return next((c.sentence for c in about_job(board, waiting) if not c.ok and c.code not in ENDS_BY_ITSELF), "")
@@ -125,10 +126,10 @@ def _plays(stage: Stage, order: Sequence[Turn], given: tuple[int, int, float] | 
     return found
 
 
-def _told(board: Board, starts: Sequence[Start | None]) -> PlannedStart | None:
+def _told(stage: Stage, starts: Sequence[Start | None]) -> PlannedStart | None:
     """Return what several plays say of one job; None where fewer than half of them start it."""
     if len(starts) == 1:
-        return None if starts[0] is None else _start(board, starts[0], starts[0].at, starts[0].at, starts[0].sure)
+        return None if starts[0] is None else _start(stage, starts[0], starts[0].at, starts[0].at, starts[0].sure)
     known = sorted((s for s in starts if s is not None), key=lambda s: s.at)
     if 2 * len(known) <= len(starts):
         return None
@@ -137,13 +138,15 @@ def _told(board: Board, starts: Sequence[Start | None]) -> PlannedStart | None:
     in_s = (low + high) / 2 if high < inf else low
     late_s = max(in_s, quantile(times, 0.9))
     near = min(known, key=lambda s: abs(s.at - in_s))
-    return _start(board, near, in_s, late_s if late_s < inf else None, min(s.sure for s in known))
+    return _start(stage, near, in_s, late_s if late_s < inf else None, min(s.sure for s in known))
 
 
-def _start(board: Board, near: Start, in_s: float, late_s: float | None, sure: Sure) -> PlannedStart:
+def _start(stage: Stage, near: Start, in_s: float, late_s: float | None, sure: Sure) -> PlannedStart:
     place = near.spot.place
-    at = board.snapshot.at + in_s
-    return PlannedStart(place.node.name, place.uuid, at, in_s, sure.word, near.waited, late_s=late_s)
+    at = stage.board.snapshot.at + in_s
+    members = [*place.devices, *(stage.device_of[pool] for pool in near.others)]
+    uuids = tuple(device.uuid for device in sorted(members, key=lambda d: (d.index, d.uuid)))
+    return PlannedStart(place.node.name, uuids, at, in_s, sure.word, near.waited, late_s=late_s)
 
 
 def _kept(board: Board, bar: Bar, told: PlannedStart | None) -> PlannedStart:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement.domain import text
+from placement.domain.company import kept_out_by
 from placement.domain.decision import Check, Code
+from placement.domain.demands import Part
 from placement.domain.durations import Remaining, Sure, remaining
 from placement.domain.gate import Look
-from placement.domain.places import Board, Part, in_force
+from placement.domain.places import Board, in_force
 from placement.domain.reservations import Ledger, floor
 from placement.domain.snapshot import Node, Pool, Running
 
@@ -60,6 +62,9 @@ def frees(ledger: Ledger) -> Mapping[int, int]:
 
     Where the driver hides a job's use, what nobody else explains is taken for it: a forecast, no measurement.
     """
+    kept: Mapping[int, int] | None = ledger.answers.get("frees")
+    if kept is not None:
+        return kept
     known = sum(h.used for h in ledger.holders if h.used is not None)
     rest = max(0, (ledger.pool.used or 0) - known - (ledger.pool.external or 0))
     found = {}
@@ -70,6 +75,7 @@ def frees(ledger: Ledger) -> Mapping[int, int]:
             found[h.job] = part
         else:
             found[h.job] = h.used
+    ledger.answers["frees"] = found
     return found
 
 
@@ -169,7 +175,7 @@ def earliest(board: Board, one: Look, end_of: EndOf) -> Earliest:
     for check in one.candidate.objections:
         if check.code in ENDLESS:
             return Earliest(None, why_none=check.sentence)
-    for hold in (place.node.hold, None if place.device is None else place.device.hold):
+    for hold in (place.node.hold, *(device.hold for device in place.devices)):
         if hold is not None and in_force(hold, wall):
             if hold.until is None:
                 return Earliest(None, why_none=text.hold(place.label, hold, wall))
@@ -233,10 +239,8 @@ def _must_end(board: Board, one: Look) -> list[int]:
     found: list[int] = []
     if Code.EXCLUSIVE_JOB in codes:
         found += [r.job for r in board.on_node(one.place.node.name)]
-    if Code.EXCLUSIVE_DEVICE in codes:
-        found += [r.job for r in board.on_place(one.place)]
-    if Code.COLD_START in codes:
-        found += [r.job for r in board.on_place(one.place) if r.cold]
+    if codes & {Code.EXCLUSIVE_DEVICE, Code.COLD_START}:
+        found += [r.job for r in kept_out_by(board, one.place, one.wanted)]
     return found
 
 

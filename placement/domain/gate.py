@@ -9,11 +9,15 @@ from calibration.domain.charge import cap
 from calibration.domain.estimate import Basis
 from calibration.domain.resources import gib
 from placement.domain import answers, checks, prerequisites, text
+from placement.domain.choosing import best_fit
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
-from placement.domain.places import Board, Demand, Part, Place, in_force, waiting_demand
-from placement.domain.requests import Gpu
-from placement.domain.snapshot import Charge, Node, Running, Snapshot, Waiting
+from placement.domain.demands import Demand, Part, waiting_demand
+from placement.domain.nowhere import no_place
+from placement.domain.places import Board, Place, in_force
+from placement.domain.requests import Exclusive, Gpu
+from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
 
+SETS_SHOWN = 8  # of the sets of devices that a group could take
 Aside = Callable[[Place, tuple[Part, ...]], Check | None]
 """Asks at a place that is otherwise free whether a start there would delay an older job's plan."""
 
@@ -27,6 +31,7 @@ class Look:
     candidate: Candidate
     ok: bool
     near: tuple[bool, int, int, int]  # smaller is nearer to a start
+    wanted: Exclusive = Exclusive.NO
 
 
 def decide(snapshot: Snapshot, waiting: Waiting) -> Decision:
@@ -37,7 +42,7 @@ def decide(snapshot: Snapshot, waiting: Waiting) -> Decision:
 def decide_on(board: Board, waiting: Waiting, aside: Aside | None = None) -> Decision:
     """Return the decision against the board as it stands; ``aside`` is asked wherever all else says yes."""
     demand = waiting_demand(waiting)
-    looks = [look(board, demand, place) for place in board.places(demand.request)]
+    looks = _looks(board, demand)
     if aside is not None:
         looks = [_asked(one, aside) if one.ok else one for one in looks]
     asked = [one.candidate.checks[0] for one in looks]  # the table's first question
@@ -46,18 +51,46 @@ def decide_on(board: Board, waiting: Waiting, aside: Aside | None = None) -> Dec
     ready = [one for one in looks if one.ok]
     refused = next((c for c in whole if not c.ok), None)
     if refused is None and ready:
-        start = _start(waiting, whole, min(ready, key=_best_fit), looks)
+        ready.sort(key=lambda one: best_fit(demand.request, one.place, one.parts))
+        best = next((one for one in ready if _allowed(board, waiting, one)), ready[0])
+        start = _start(waiting, whole, best, looks)
         refused = None if start.grant is None else prerequisites.beyond(waiting, board.holdings, start.grant)
         if refused is None:
             return start
         whole = tuple(sorted((*whole, refused), key=lambda c: c.code.rank))
-    ordered = tuple(one.candidate for one in sorted(looks, key=_near))
+    ordered = _shown(waiting, [one.candidate for one in sorted(looks, key=_near)])
     if refused is not None:
         return Decision(waiting.job, Verdict.WAIT, refused.sentence, refused.code, whole, ordered)
     leading = ordered[0]
     first = leading.objections[0]
     headline = _headline(board, first, looks, leading)
     return Decision(waiting.job, Verdict.WAIT, headline, first.code, whole, ordered)
+
+
+def _looks(board: Board, demand: Demand) -> list[Look]:
+    """Return every place looked at; of a group that fits nowhere with as few devices as it may, only such sets.
+
+    With more it asks for no less of any of them, unless they share an amount.
+    """
+    request = demand.request
+    places: Sequence[Place] = board.places(request)
+    if request.gpu is Gpu.GROUP and request.group_memory is None:
+        few = [look(board, demand, p) for p in places if len(p.devices) == request.min_devices]
+        if not any(one.ok for one in few):
+            return few
+    return [look(board, demand, place) for place in places]
+
+
+def _allowed(board: Board, waiting: Waiting, one: Look) -> bool:
+    """Return whether a group may have so many devices under its owner's quota; of others the best place decides."""
+    if waiting.request.gpu is not Gpu.GROUP or waiting.conditions is None:
+        return True
+    return prerequisites.beyond(waiting, board.holdings, granted(one.place, one.parts)) is None
+
+
+def _shown(waiting: Waiting, ordered: list[Candidate]) -> tuple[Candidate, ...]:
+    """Return the places that a decision tells of; of a group's many sets of devices only the nearest."""
+    return tuple(ordered[:SETS_SHOWN] if waiting.request.gpu is Gpu.GROUP else ordered)
 
 
 def look(board: Board, demand: Demand, place: Place) -> Look:
@@ -69,7 +102,7 @@ def look(board: Board, demand: Demand, place: Place) -> Look:
         asked = _questions(board, demand, place, parts)
         candidate = Candidate(
             node=place.node.name,
-            device=place.uuid,
+            devices=place.uuids,
             label=place.label,
             checks=asked,
             room={p.pool.pool: p.ledger.left(p.margin) for p in parts},
@@ -77,7 +110,7 @@ def look(board: Board, demand: Demand, place: Place) -> Look:
         )
         known = all(p.need is not None for p in parts)
         ok = known and all(c.ok for c in asked)
-        memo[key] = Look(place, parts, candidate, ok, nearness(candidate))
+        memo[key] = Look(place, parts, candidate, ok, nearness(candidate), demand.request.exclusive)
     found: Look = memo[key]
     return found
 
@@ -133,7 +166,8 @@ def about_ever(board: Board, demand: Demand, asked: Sequence[Check]) -> Check:
         return Check(Code.INFEASIBLE, True, "At least one place could serve when it is free.")
     shown = sorted(asked, key=lambda c: c.shortfall)
     words = " ".join(check.sentence for check in shown[: text.NAMED])
-    more = f" {len(shown) - text.NAMED} more places give less." if len(shown) > text.NAMED else ""
+    many = "sets of devices" if demand.request.gpu is Gpu.GROUP else "places"
+    more = f" {len(shown) - text.NAMED} more {many} give less." if len(shown) > text.NAMED else ""
     request = demand.request
     where = "" if request.node is None and request.device is None else " where it asks to run"
     return Check(
@@ -144,33 +178,6 @@ def about_ever(board: Board, demand: Demand, asked: Sequence[Check]) -> Check:
         "",
         shown[0].shortfall,
     )
-
-
-def no_place(board: Board, demand: Demand) -> str:
-    """Return why there is no place at all for a request."""
-    request = demand.request
-    known = [n for n in board.snapshot.nodes if n.state != "gone"]
-    if not known:
-        return "Can never start: no node is declared."
-    if request.node is not None and request.node not in {n.name for n in known}:
-        return f"Can never start: there is no node {request.node}."
-    there = [n for n in known if request.node in (None, n.name)]
-    if request.engine and not any(n.runs(request.engine) for n in there):
-        return f"Can never start: it runs in a container. {no_engine(there, request.engine)}"
-    if not any(n.devices for n in there):
-        return f"Can never start: it needs a GPU and no GPU is declared on {text.names([n.name for n in there])}."
-    if any(not d.for_container(request.engine) for n in there for d in n.devices):
-        return "Can never start: it runs in a container, and containers are given NVIDIA devices alone."
-    return f"Can never start: no device {request.device} is declared on {text.names([n.name for n in there])}."
-
-
-def no_engine(nodes: Sequence[Node], engine: str) -> str:
-    """Return what each of these nodes says about containers, the first ones by name."""
-    told = [
-        f"{n.name}: {'no ' + engine if n.engines else (n.engines_why or 'no engine that runs containers').rstrip('.')}."
-        for n in nodes
-    ]
-    return " ".join(told[: text.NAMED])
 
 
 def nearness(candidate: Candidate) -> tuple[bool, int, int, int]:
@@ -195,21 +202,14 @@ def _asked(one: Look, aside: Aside) -> Look:
     if check is None:
         return one
     candidate = replace(one.candidate, checks=(*one.candidate.checks, check))
-    return Look(one.place, one.parts, candidate, check.ok, nearness(candidate))
-
-
-def _best_fit(one: Look) -> tuple[int, tuple[str, int, str]]:
-    """Return the key of the place to take: a first run the emptiest, others the one with least left over."""
-    part = one.parts[0]
-    left = part.ledger.left(part.margin) or 0
-    return (-left if part.cold else left - (part.need or 0)), one.place.order
+    return replace(one, candidate=candidate, ok=check.ok, near=nearness(candidate))
 
 
 def _headline(board: Board, first: Check, looks: list[Look], leading: Candidate) -> str:
     """Return the first objection's sentence; "most room" where no other place has more."""
     one = next(o for o in looks if o.candidate is leading)
     part = next((p for p in one.parts if p.pool.pool == first.pool), None)
-    if len(looks) < 2 or part is None or part is not one.parts[0]:
+    if len(looks) < 2 or len(one.place.devices) > 1 or part is None or part is not one.parts[0]:
         return first.sentence
     lefts = [o.parts[0].ledger.left(o.parts[0].margin) or 0 for o in looks]
     if (part.ledger.left(part.margin) or 0) < max(lefts):
@@ -226,12 +226,17 @@ def _start(waiting: Waiting, whole: tuple[Check, ...], best: Look, looks: list[L
     grant = granted(best.place, best.parts)
     part = best.parts[0]
     left = part.ledger.left(part.margin)
-    if part.all:
+    count = len(best.place.devices)
+    if count > 1:
+        needs = [gib(p.need) for p in best.parts[:count]]
+        each = f"{needs[0]} on each" if len(set(needs)) == 1 else text.names(needs)
+        headline = f"Starts on {best.place.label}: {'takes' if part.all else 'needs'} {each}."
+    elif part.all:
         headline = f"Starts on {best.place.label} as a first run: takes the {gib(part.need)} that are left."
     else:
         headline = f"Starts on {best.place.label}: needs {gib(part.need, left)}, room is {gib(left, part.need)}."
     others = sorted((o for o in looks if o is not best), key=_near)
-    ordered = (best.candidate, *(o.candidate for o in others))
+    ordered = _shown(waiting, [best.candidate, *(o.candidate for o in others)])
     return Decision(waiting.job, Verdict.START, headline, None, whole, ordered, grant)
 
 
@@ -239,7 +244,7 @@ def granted(place: Place, parts: Sequence[Part]) -> Grant:
     """Return what a start at the place is given."""
     return Grant(
         node=place.node.name,
-        device=place.uuid,
+        devices=tuple(p.pool.pool for p in parts if p.pool.kind != "ram") or place.uuids,
         charges={p.pool.pool: p.need or 0 for p in parts},
         caps={p.pool.pool: _cap(p) for p in parts},
         margins={p.pool.pool: p.margin for p in parts},
@@ -265,7 +270,7 @@ def started(board: Board, waiting: Waiting, grant: Grant) -> Running:
         user=waiting.user,
         node=grant.node,
         charges=charges,
-        device=grant.device,
+        devices=grant.devices,
         basis=grant.basis,
         cold=cold,
         exclusive=waiting.request.exclusive,

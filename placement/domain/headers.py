@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from placement.domain.containers import ENGINES, problem
+from placement.domain.group_terms import MOST_DEVICES
 
 _MARK = "#SBATCH"
 _SHORT = {"t": "time", "J": "job-name", "G": "gpus", "a": "array", "D": "chdir", "o": "output", "e": "error",
@@ -123,7 +124,11 @@ def _gpus(value: str) -> tuple[dict[str, str], str]:
     many = int(match[1] or 1)
     if many == 0:
         return {"gpu": "none"}, "no device"
-    return {"gpu": "one"}, "one device" if many == 1 else f"one device: a job takes no {many} of them here"
+    if many == 1:
+        return {"gpu": "one"}, "one device"
+    if many > MOST_DEVICES:
+        return {}, f"{MOST_DEVICES} devices are the most that a job takes"
+    return {"gpu": "group", "min_devices": str(many), "max_devices": str(many)}, f"a group of {many} devices"
 
 
 def _array(value: str) -> tuple[dict[str, str], str]:

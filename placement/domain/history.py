@@ -47,7 +47,7 @@ def _against(decision: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _outline(decision: Mapping[str, Any]) -> tuple[object, ...]:
-    leading = [(one["node"], one["device"]) for one in decision["candidates"][:1]]
+    leading = [(one["node"], one["device"], one.get("devices")) for one in decision["candidates"][:1]]
     return decision["verdict"], sorted({check["code"] for check in _against(decision)}), leading
 
 

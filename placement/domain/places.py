@@ -4,90 +4,40 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any
 
-from calibration.domain.estimate import Basis, Estimate
-from calibration.domain.resources import MIB, times
 from placement.domain import reservations
+from placement.domain.demands import Ask, Demand, Part, at_most, over
+from placement.domain.device_sets import device_sets
+from placement.domain.first_runs import fair_ram, first_run_least, first_run_ram, share
 from placement.domain.knobs import Knobs
 from placement.domain.prerequisites import Holdings
-from placement.domain.requests import Exclusive, Gpu, Request
-from placement.domain.snapshot import Device, Hold, Node, Pool, Running, Snapshot, Waiting
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What is asked of one kind of pool. ``need`` None: nothing is known, cold-start rules charge it."""
-
-    need: int | None
-    margin: int
-    basis: Basis
-    at_least: int = 0  # proven by runs that died of memory; counts where there is no need
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """All that places depend on; equal demands get equal answers. ``vram`` None: no device wanted."""
-
-    request: Request
-    ram: Ask
-    vram: Ask | None
+from placement.domain.requests import Exclusive, Gpu, Request, by_room
+from placement.domain.snapshot import Device, Hold, Node, Pool, Running, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One node, and one of its devices or none. ``order`` is the stable order of places, no two alike."""
+    """One node, and none, one or several of its devices. ``order`` is the stable order of places, no two alike.
+
+    ``devices`` stand in their node's order.
+    """
 
     node: Node
-    device: Device | None
+    devices: tuple[Device, ...]
     label: str
     order: tuple[str, int, str]
 
     @property
-    def uuid(self) -> str | None:
-        """Return the device's UUID, None without a device."""
-        return None if self.device is None else self.device.uuid
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One pool at one place. ``need`` None where it hangs on a room that nobody can tell.
-
-    ``least`` is what has to be there for the job at all, ``at_most`` what the pool gives when it is alone. ``all``:
-    takes what is left of its device, of which it is not known how much it needs; ``beside`` is its RAM in the same
-    pool, which is part of ``least``.
-    """
-
-    ledger: reservations.Ledger
-    need: int | None
-    least: int
-    margin: int
-    basis: Basis
-    cold: bool
-    at_most: int | None
-    all: bool = False
-    beside: int = 0
+    def device(self) -> Device | None:
+        """Return the first device, None without one."""
+        return self.devices[0] if self.devices else None
 
     @property
-    def pool(self) -> Pool:
-        """Return the pool."""
-        return self.ledger.pool
-
-
-def demand_of(request: Request, estimate: Estimate) -> Demand:
-    """Return the demand of a request that stands on this estimate; a kind without a number is cold."""
-
-    def ask(kind: str) -> Ask:
-        found = estimate.pools.get(kind)
-        if found is None:
-            return Ask(None, 0, Basis.COLD_START)
-        if found.need is None:
-            return Ask(None, 0, Basis.COLD_START, found.at_least or 0)
-        return Ask(found.need, found.margin or 0, found.basis)
-
-    return Demand(request, ask("ram"), None if request.gpu is Gpu.NONE else ask("vram"))
+    def uuids(self) -> tuple[str, ...]:
+        """Return the devices' UUIDs."""
+        return tuple(device.uuid for device in self.devices)
 
 
 def in_force(hold: Hold | None, wall: float) -> bool:
@@ -95,21 +45,16 @@ def in_force(hold: Hold | None, wall: float) -> bool:
     return hold is not None and (hold.until is None or wall < hold.until)
 
 
-def at_most(ledger: reservations.Ledger, margin: int) -> int | None:
-    """Return what the pool could give to a candidate alone there; None before anything is known of it."""
-    pool, knobs = ledger.pool, ledger.knobs
-    if pool.total is None or not ledger.measurable:
-        return pool.declared or None if ledger.measurable else pool.declared
-    alone = reservations.kept(pool, (), margin, knobs).kept
-    return min(pool.declared, pool.total - (pool.reserved or 0) - alone)
+def name_of(device: Device, many: bool) -> str:
+    """Return a device's name, with its node's where there are many."""
+    return f"{device.shown} of {device.node}" if many else device.shown
 
 
-def gives(part: Part) -> int | None:
-    """Return the largest need of the same basis that the pool could serve alone: its margin grows with the need."""
-    pool, most = part.pool, at_most(part.ledger, 0)
-    if not part.need or pool.total is None or most is None:
-        return part.at_most
-    return max(0, min(most, (pool.total - (pool.reserved or 0)) * part.need // (part.need + part.margin)))
+def place_of(node: Node, devices: tuple[Device, ...], many: bool) -> Place:
+    """Return the place of one device or several, in their node's order; ``many``: there are other nodes."""
+    names = " + ".join(device.shown for device in devices)
+    order = node.name, devices[0].index, "+".join(device.uuid for device in devices)
+    return Place(node, devices, f"{names} of {node.name}" if many else names, order)
 
 
 class Board:
@@ -155,8 +100,8 @@ class Board:
         self._on_node[r.node].append(r)
         if r.exclusive is Exclusive.MACHINE:
             self._alone[r.node].append(r)
-        if r.device is not None:
-            self._on_device[r.node, r.device].append(r)
+        for uuid in r.devices:
+            self._on_device[r.node, uuid].append(r)
 
     def _holders(self, node: str) -> dict[str, list[reservations.Holder]]:
         """Return who holds some of each pool of a node, from one pass over its jobs."""
@@ -178,10 +123,18 @@ class Board:
         return self._alone[node]
 
     def on_place(self, place: Place) -> list[Running]:
-        """Return the jobs on the place's device; on its node where the place has no device."""
-        if place.device is None:
-            return self._on_node[place.node.name]
-        return self._on_device.get((place.node.name, place.device.uuid), [])
+        """Return the jobs on the place's devices; on its node where the place has no device."""
+        devices, name = place.devices, place.node.name
+        if len(devices) == 1:
+            return self._on_device.get((name, devices[0].uuid), [])
+        if not devices:
+            return self._on_node[name]
+        there = {r.job: r for device in devices for r in self._on_device.get((name, device.uuid), ())}
+        return list(there.values())
+
+    def on_device(self, device: Device) -> list[Running]:
+        """Return the jobs on a device."""
+        return self._on_device.get((device.node, device.uuid), [])
 
     def ledger(self, pool: Pool, measurable: bool = True) -> reservations.Ledger:
         """Return the pool's two ledgers as they stand now."""
@@ -204,29 +157,70 @@ class Board:
             if node.state == "gone" or request.node not in (None, node.name) or not node.runs(request.engine):
                 continue
             if request.gpu is Gpu.NONE:
-                found.append(Place(node, None, f"RAM of {node.name}", (node.name, -1, "")))
+                found.append(Place(node, (), f"RAM of {node.name}", (node.name, -1, "")))
                 continue
-            for device in node.devices:
-                if request.device in (None, device.uuid) and device.for_container(request.engine):
-                    label = f"{device.shown} of {node.name}" if self.many else device.shown
-                    found.append(Place(node, device, label, (node.name, device.index, device.uuid)))
+            sets = device_sets(node, request, lambda device: self._by_room(device, request.exclusive))
+            found += [place_of(node, devices, self.many) for devices in sets]
         return found
 
+    def _by_room(self, device: Device, wanted: Exclusive) -> tuple[int, ...]:
+        """Return the key that sorts devices by the room they have now; last those that nobody can join."""
+        here = self.on_device(device)
+        alone = wanted is Exclusive.DEVICE or device.exclusive_only
+        shut = device.draining or in_force(device.hold, self.snapshot.wall) or (alone and bool(here))
+        shut = shut or any(r.cold or r.exclusive is Exclusive.DEVICE for r in here)
+        return shut, self.ledger(device.pool, device.measurable).left(0) or 0, device.index
+
     def parts(self, demand: Demand, place: Place) -> tuple[Part, ...]:
-        """Return what the job would need of each pool there, the device's first, a shared pool once."""
-        node, device, vram = place.node, place.device, demand.vram
-        if device is None or vram is None:
+        """Return what the job would need of each pool there: devices as granted, then RAM; no pool twice."""
+        node, devices, vram = place.node, place.devices, demand.vram
+        if not devices or vram is None:
             return (self._ram_part(demand.ram, node, 0),)
-        ram = self._ram_part(demand.ram, node, 1)
+        ram = self._ram_part(demand.ram, node, len(devices))
+        if len(devices) > 1:
+            return (*self._members(demand.request, vram, devices), ram)
+        device = devices[0]
         if device.pool.pool != node.ram.pool:
             return (self._device_part(vram, device, demand.request.exclusive), ram)
         return (self._one_pool(vram, device, ram),)
+
+    def _members(self, request: Request, vram: Ask, devices: tuple[Device, ...]) -> list[Part]:
+        """Return a group's parts in the order of the grant: the largest share first, to who has the least left over."""
+        alone = request.exclusive
+        if not request.even:
+            return self._by_share(request, vram, devices)
+        if request.group_memory is None:
+            return sorted((self._device_part(vram, device, alone) for device in devices), key=over)
+        rest, found = list(devices), []
+        for amount in request.shares(len(devices)):
+            asked = replace(vram, need=amount)
+            parts = sorted((self._device_part(asked, device, alone) for device in rest), key=over)
+            one = next((part for part in parts if over(part) >= 0), parts[-1])
+            rest = [device for device in rest if device.pool.pool != one.pool.pool]
+            found.append(one)
+        return found
+
+    def _by_share(self, request: Request, vram: Ask, devices: tuple[Device, ...]) -> list[Part]:
+        """Return a group's parts where its memory is divided by the room of each device, largest first.
+
+        By the room that there is now, or by the most that each could give, where that is too little.
+        """
+        amount, own = request.group_memory or 0, request.per_device_memory or 0
+        ledgers = [self.ledger(device.pool, device.measurable) for device in devices]
+        now = [max(0, (ledger.left(0) or 0) - own) for ledger in ledgers]
+        ever = [max(0, (at_most(ledger, 0) or 0) - own) for ledger in ledgers]
+        shares = by_room(amount, now if sum(now) >= amount else ever)
+        parts = [
+            self._device_part(replace(vram, need=share + own), device, request.exclusive)
+            for device, share in zip(devices, shares, strict=True)
+        ]
+        return sorted(parts, key=lambda part: -(part.need or 0))
 
     def _one_pool(self, vram: Ask, device: Device, ram: Part) -> Part:
         """Return the part of unified memory, which is RAM and the device's at once."""
         ledger, most = ram.ledger, at_most(ram.ledger, max(ram.margin, vram.margin))
         if vram.need is None:  # all that is left, but there has to be enough for both
-            for_device = _share(max(0, device.pool.declared - ram.least), self.knobs.cold_start_share)
+            for_device = share(max(0, device.pool.declared - ram.least), self.knobs.cold_start_share)
             least = ram.least + max(for_device, vram.at_least)
             left = ledger.left(0)
             need = None if left is None else max(0, left)
@@ -237,7 +231,7 @@ class Board:
 
     def _device_part(self, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
         ledger = self.ledger(device.pool, device.measurable)
-        key = "device", ask.need, ask.margin, ask.basis.value, ask.at_least, exclusive is Exclusive.NO
+        key = "device", ask.need, ask.margin, ask.basis.value, ask.at_least, exclusive is Exclusive.NO or ask.exact
         found: Part | None = ledger.answers.get(key)
         if found is None:
             found = ledger.answers[key] = self._of_device(ledger, ask, device, exclusive)
@@ -251,7 +245,7 @@ class Board:
             return Part(ledger, None if left is None else max(0, left), least, 0, ask.basis, True, most, all=True)
         need = ask.need
         whole = min(device.pool.declared, device.pool.total or 0)
-        if exclusive is not Exclusive.NO and most is not None and most < need <= whole:
+        if exclusive is not Exclusive.NO and not ask.exact and most is not None and most < need <= whole:
             need = most  # alone on a card it may have the whole of it, less what is always kept
         return Part(ledger, need, need, ask.margin, ask.basis, False, most)
 
@@ -273,28 +267,3 @@ class Board:
             return Part(ledger, None, least, 0, ask.basis, True, most)
         need = max(least, min(int(left * self.knobs.cold_ram_share), fair_ram(node, devices)))
         return Part(ledger, need, least, 0, ask.basis, True, most)
-
-
-def first_run_least(device: Device, knobs: Knobs) -> int:
-    """Return what a run of which nothing is known has to find on a device."""
-    return _share(device.pool.declared, knobs.cold_start_share)
-
-
-_share = lru_cache(maxsize=1024)(times)  # exact, and so worth remembering: the same for each cycle
-
-
-def first_run_ram(node: Node, knobs: Knobs) -> int:
-    """Return what a run of which nothing is known has to find in RAM."""
-    total = node.ram.declared if node.ram.total is None else node.ram.total
-    return min(knobs.cold_ram_min_mib * MIB, int(total * knobs.cold_ram_min_share))
-
-
-def fair_ram(node: Node, devices: int) -> int:
-    """Return the most RAM that a first run on so many devices is charged: its part, were all devices taken."""
-    total = node.ram.declared if node.ram.total is None else node.ram.total
-    return total * max(1, devices) // (len(node.devices) + 1)
-
-
-def waiting_demand(waiting: Waiting) -> Demand:
-    """Return the demand of a queued job."""
-    return demand_of(waiting.request, waiting.estimate)

@@ -7,8 +7,9 @@ from functools import cached_property
 
 from placement.domain.bars import Bar, Guard, asking, rank
 from placement.domain.decision import Check, Code, Decision, Grant
+from placement.domain.demands import Part, waiting_demand
 from placement.domain.gate import Aside, barred, decide_on, started
-from placement.domain.places import Board, Part, Place, waiting_demand
+from placement.domain.places import Board, Place
 from placement.domain.prerequisites import beyond
 from placement.domain.prospects import Prospects
 from placement.domain.rooms import Fit, Rooms

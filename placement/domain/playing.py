@@ -7,82 +7,21 @@ delayed. What is left out: margins and shares of first runs that change with the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
+from placement.domain.companions import Spot, companions
 from placement.domain.durations import Sure
-from placement.domain.promises import Aside, Promises
-from placement.domain.stage import SETTLES, Back, Event, Need, Spot, Stage, Start, Turn, first_events
+from placement.domain.play_state import NEVER, PlayState
+from placement.domain.promises import set_aside
+from placement.domain.stage import SETTLES, Back, Event, Need, Start
 
 _TRIED = 4  # of equal jobs so many are asked whether they end before the plan
 _NAMED = 4  # jobs that are named as those whose end is waited for
-_NEVER = float("inf")
 
 
-class Play:
+class Play(PlayState):
     """One play. ``lasts`` are seconds by turn, ``left`` by job that runs; None runs on without an end."""
-
-    def __init__(
-        self,
-        stage: Stage,
-        turns: Sequence[Turn],
-        lasts: Sequence[float],
-        left: Mapping[int, float | None],
-        bar: tuple[int, int, float] | None = None,
-    ) -> None:
-        self.stage, self.turns, self.lasts = stage, turns, lasts
-        self.free, self.booked = list(stage.free), list(stage.booked)
-        count, nodes = len(self.free), len(stage.board.nodes)
-        self.there = [0] * count
-        self.on_node = [0] * nodes
-        self.shut = [0] * count  # how many keep others off a pool's device
-        self.shut_node = [0] * nodes
-        self.sure = [Sure.LIMIT] * count
-        self.ended: list[tuple[int, ...]] = [()] * count
-        self.starts: list[Start | None] = [None] * len(turns)
-        self.now = 0.0
-        self.due = Promises(count)
-        self.events: list[Event] = []
-        self.waiting: list[list[int]] = [[] for _ in stage.kinds]
-        self.shortest = [_NEVER] * len(stage.kinds)  # the least that any job of a demand is taken to last
-        self.soonest = min((t.promised for t in turns if t.promised is not None), default=_NEVER)
-        self.ends: dict[int, list[int]] = {}  # turns that wait for the end of a job
-        self.stands: dict[int, tuple[Sure, int]] = {}  # by turn: on whose end it stood, and how sure that was
-        self.lined: dict[int, float] = {}  # by turn that had to wait for its time: since when it may start
-        self.worst = Sure.LIMIT  # of all ends so far
-        self.unmet: dict[int, int] = {}  # by turn: how many ends it still waits for
-        self.caps = list(stage.caps.left)
-        self.gives = {h.job: stage.caps.held(h.job) for h in stage.holdings if self.caps}
-        self.later: list[tuple[float, int]] = []
-        self.ram_short: set[int] = set()
-        self.bar: Aside | None = None
-        self._given = bar
-        self._enter(left)
-
-    def _enter(self, left: Mapping[int, float | None]) -> None:
-        for h in self.stage.holdings:
-            self.there[h.lead] += 1
-            self.on_node[h.node] += 1
-            self.shut[h.lead] += h.closes
-            self.shut_node[h.node] += h.closes_node
-        for event, promised in first_events(self.stage, left):
-            self.events.append(event)
-            if promised is not None:
-                self.due.expect(promised, event[1], event[5])
-        for pool in self.stage.opens:
-            self.shut[pool] += 1
-        heapify(self.events)
-        for number, turn in enumerate(self.turns):
-            if turn.promised is not None and turn.promised < self.shortest[turn.kind]:
-                self.shortest[turn.kind] = turn.promised
-            if turn.after:  # one that neither runs nor waits here has an end that nobody can tell
-                self.unmet[number] = len(turn.after)
-                for job in turn.after:
-                    self.ends.setdefault(job, []).append(number)
-            elif turn.earliest > 0.0:
-                heappush(self.later, (turn.earliest, number))
-            else:
-                self.waiting[turn.kind].append(number)  # in order, so it is a heap
 
     def run(self) -> list[Start | None]:
         """Return each turn's start, None where none comes."""
@@ -90,7 +29,7 @@ class Play:
         self._serve(dirty)
         events, later = self.events, self.later
         while events or later:
-            at = events[0][0] if events else _NEVER
+            at = events[0][0] if events else NEVER
             if later and later[0][0] < at:
                 at = later[0][0]
             self.now = at
@@ -103,14 +42,17 @@ class Play:
         return self.starts
 
     def _end(self, event: Event, dirty: set[int]) -> None:
-        _, job, leaves, lead, node, back, sure, closes, closes_node = event
+        _, job, leaves, lead, node, back, sure, closes, closes_node, others = event
+        self.rooms.clear()
         for pool, free, booked in back:
             self.free[pool] += free
             self.booked[pool] += booked
-        self.shut[lead] -= closes
         self.shut_node[node] -= closes_node
+        self.shut[lead] -= closes
         dirty.add(lead)
         self.sure[lead], self.worst = min(self.sure[lead], sure), min(self.worst, sure)
+        for pool in others:
+            self._leave(pool, event, dirty)
         if leaves < 0:
             return
         self.there[lead] -= 1
@@ -133,6 +75,15 @@ class Play:
                 heappush(self.later, (turn.earliest, number))
             else:
                 self._line_up(number, dirty)
+
+    def _leave(self, pool: int, event: Event, dirty: set[int]) -> None:
+        """Open a device of a group beside its lead."""
+        self.shut[pool] -= event[7]
+        dirty.add(pool)
+        if event[2] > 0:
+            self.there[pool] -= 1
+            self.sure[pool] = min(self.sure[pool], event[6])
+            self.ended[pool] = (*self.ended[pool][1 - _NAMED :], event[1])
 
     def _line_up(self, number: int, dirty: set[int]) -> None:
         """Let a job that may start from now on take its place in the queue; an older one takes the plan over."""
@@ -234,7 +185,21 @@ class Play:
         if ram >= 0 and (spot.ram_need > self.free[ram] or spot.ram_need > self.booked[ram]):
             self.ram_short.add(node)
             return False
-        return True
+        if not spot.count:
+            return True
+        any_will_do = not spot.alone and not self.stage.only and len(spot.others) + 1 == self.stage.devices[node]
+        return self._so_many(spot) and (any_will_do or self._others(spot) is not None)
+
+    def _so_many(self, spot: Spot) -> bool:
+        """Return whether enough devices of the node have room at all, whatever else keeps a group off them."""
+        node, found = spot.node, self.rooms.get(spot.node)
+        if found is None:
+            open_ = [p for p in self.stage.device_of if self.stage.node_of[p] == node and not self.shut[p]]
+            found = self.rooms[node] = sorted((min(self.free[p], self.booked[p]) for p in open_), reverse=True)
+        return len(found) > spot.count and found[spot.count] >= spot.need
+
+    def _others(self, spot: Spot) -> tuple[int, ...] | None:
+        return companions(spot, self.free, self.booked, self.shut, self.there, self.stage.only)
 
     def _passes(self, number: int, spot: Spot) -> bool:
         aside = self.bar
@@ -243,17 +208,20 @@ class Play:
     def _start(self, number: int, spot: Spot) -> None:
         turn, lasts, now, lead, node = self.turns[number], self.lasts[number], self.now, spot.lead, spot.node
         queue = self.waiting[turn.kind]
+        self.rooms.clear()
         if queue[0] == number:
             heappop(queue)
         else:
             queue.remove(number)
             heapify(queue)
-        room = min(self.free[lead], self.booked[lead])
-        need = max(spot.need, room) if spot.cold else spot.need
+        others = self._others(spot) or () if spot.count else ()
         closes = spot.alone or spot.cold
+        own = [(lead, self._takes(spot, lead) if spot.cold else spot.need)]
+        if others:
+            own += [(pool, self._takes(spot, pool)) for pool in others]
+        parts = own if spot.ram < 0 else [*own, (spot.ram, spot.ram_need)]
         if self.bar is not None and (turn.promised is None or now + turn.promised > self.bar.at):
-            self.bar.leave(spot, need)
-        parts = [(lead, need)] if spot.ram < 0 else [(lead, need), (spot.ram, spot.ram_need)]
+            self.bar.leave(parts)
         for pool, amount in parts:
             self.free[pool] -= amount
             self.booked[pool] -= amount
@@ -263,13 +231,16 @@ class Play:
             for cap, amount in takes:
                 self.caps[cap] -= amount
         self.there[lead] += 1
-        self.on_node[node] += 1
         self.shut[lead] += closes
+        for pool in others:
+            self.there[pool] += 1
+            self.shut[pool] += closes
+        self.on_node[node] += 1
         self.shut_node[node] += spot.whole
         if spot.cold and lasts > SETTLES and not spot.alone:
-            part = ((lead, need - spot.need, need - spot.need),)
-            heappush(self.events, (now + SETTLES, 0, -1, lead, node, part, Sure.GUESS, True, False))
-            back, closes = ((lead, spot.need, spot.need), *back[1:]), False
+            part = tuple((pool, need - spot.need, need - spot.need) for pool, need in own)
+            heappush(self.events, (now + SETTLES, 0, -1, lead, node, part, Sure.GUESS, True, False, others))
+            back, closes = (*((pool, spot.need, spot.need) for pool, _ in own), *back[len(own) :]), False
         at_once = self.lined.get(number) == now  # then nobody's end made room for it
         waited = () if at_once else self.ended[lead]
         said = Sure.LIMIT if at_once else self.sure[lead] if waited else self.worst
@@ -277,23 +248,18 @@ class Play:
             stood, job = self.stands[number]
             said, waited = min(said, stood), (*(w for w in waited if w != job), job)[-_NAMED:]
         sure = min(said, turn.length.sure())
-        heappush(self.events, (now + lasts, turn.job, 1, lead, node, back, sure, closes, spot.whole))
+        heappush(self.events, (now + lasts, turn.job, 1, lead, node, back, sure, closes, spot.whole, others))
         self.due.expect(now + (lasts if turn.promised is None else turn.promised), turn.job, back)
-        self.starts[number] = Start(now, spot, said, waited)
+        self.starts[number] = Start(now, spot, said, waited, others)
+
+    def _takes(self, spot: Spot, pool: int) -> int:
+        """Return the bytes that it is given of a device: a first run all there is."""
+        return max(spot.need, min(self.free[pool], self.booked[pool])) if spot.cold else spot.need
 
     def _plan(self, number: int) -> bool:
         """Set a place and a second aside for the head of the queue; False where none can be told."""
         turn, given = self.turns[number], self._given
-        best: Aside | None = None
-        for spot in self.stage.kinds[turn.kind].values():
-            mine = given is not None and given[0] == turn.job
-            if given is not None and mine and spot.lead != given[1]:
-                continue
-            before = _NEVER if best is None or mine else best.at
-            made = self.due.room_at(spot, self.free, self.booked, self.now, before)
-            if given is not None and mine:
-                made = (given[2], 0, 0) if made is None else (min(made[0], given[2]), *made[1:])
-            if made is not None and (best is None or made[0] < best.at):
-                best = Aside(number, spot, *made)
-        self.bar = best
-        return best is not None
+        kept = given[1:] if given is not None and given[0] == turn.job else None
+        spots = self.stage.kinds[turn.kind].values()
+        self.bar = set_aside(self.due, number, spots, kept, self.free, self.booked, self.now)
+        return self.bar is not None

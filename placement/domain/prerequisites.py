@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from calibration.domain.estimate import Estimate
+from calibration.domain.estimate import Estimate, PoolEstimate
 from calibration.domain.resources import gib
 from placement.domain import text
 from placement.domain.conditions import Conditions, Quota, Tie, never_met
 from placement.domain.decision import Check, Code, Figures, Grant
+from placement.domain.requests import Request
 from placement.domain.snapshot import Running, Waiting
 
 _MEMORY = {"vram": "device memory", "ram": "RAM"}
@@ -53,7 +54,7 @@ class Holdings:
             held = self._users[r.user]
             held.jobs.append(r.job)
             for pool, charge in r.charges.items():
-                (held.vram if pool == r.device else held.ram).append((r.job, charge.held))
+                (held.vram if pool in r.devices else held.ram).append((r.job, charge.held))
             if r.array:
                 self._arrays[r.array].append(r.job)
         self._waiting_to_be_counted.clear()
@@ -74,17 +75,25 @@ def beyond(waiting: Waiting, holdings: Holdings, grant: Grant) -> Check | None:
     quota = waiting.conditions.quota if waiting.conditions else None
     if quota is None:
         return None
-    found = _memories(quota, holdings.of_user(waiting.user), waiting.estimate, grant)
+    found = _memories(quota, holdings.of_user(waiting.user), waiting, grant)
     return next((check for check in found if not check.ok), None)
 
 
-def never_under(quota: Quota | None, estimate: Estimate) -> Check | None:
+def least_of(kind: str, request: Request, pool: PoolEstimate) -> int | None:
+    """Return what a job takes of one kind of memory at least, on all of its devices; None where nothing is known."""
+    need = pool.need if pool.need is not None else pool.at_least
+    if kind != "vram" or need is None:
+        return need
+    return sum(request.shares(request.min_devices)) if request.exact else need * request.min_devices
+
+
+def never_under(quota: Quota | None, request: Request, estimate: Estimate) -> Check | None:
     """Return the refusal of a job that alone needs more than its owner may ever hold, None where it fits."""
     if quota is None:
         return None
     for kind in _MEMORY:
         limit, pool = getattr(quota, kind), estimate.pools.get(kind)
-        need = None if pool is None else pool.need if pool.need is not None else pool.at_least
+        need = None if pool is None else least_of(kind, request, pool)
         if limit is not None and need is not None and need > limit:
             return _beyond(quota, kind, need, limit)
     return None
@@ -98,7 +107,7 @@ def _questions(waiting: Waiting, by: Conditions, holdings: Holdings, wall: float
     if by.array and by.array_limit is not None:
         yield _array_limit(by.array, by.array_limit, holdings.of_array(by.array))
     if by.quota is not None:
-        yield from _quota(by.quota, holdings.of_user(waiting.user), waiting.estimate)
+        yield from _quota(by.quota, holdings.of_user(waiting.user), waiting)
 
 
 def _depends(job: int, ties: tuple[Tie, ...]) -> Check:
@@ -135,7 +144,7 @@ def _array_limit(array: int, limit: int, running: Sequence[int]) -> Check:
     return Check(Code.ARRAY_LIMIT, len(running) < limit, words, figures)
 
 
-def _quota(quota: Quota, held: Held, estimate: Estimate) -> Iterator[Check]:
+def _quota(quota: Quota, held: Held, waiting: Waiting) -> Iterator[Check]:
     if quota.jobs is not None:
         count = len(held.jobs)
         who = f": {text.jobs(held.jobs)}" if held.jobs else ""
@@ -143,21 +152,21 @@ def _quota(quota: Quota, held: Held, estimate: Estimate) -> Iterator[Check]:
             f"{quota.user} runs {count} of {quota.jobs} {'job' if quota.jobs == 1 else 'jobs'} allowed at once{who}."
         )
         yield Check(Code.QUOTA, count < quota.jobs, words, {"running": count, "limit": quota.jobs})
-    yield from _memories(quota, held, estimate, None)
+    yield from _memories(quota, held, waiting, None)
 
 
-def _memories(quota: Quota, held: Held, estimate: Estimate, grant: Grant | None) -> Iterator[Check]:
+def _memories(quota: Quota, held: Held, waiting: Waiting, grant: Grant | None) -> Iterator[Check]:
     for kind in _MEMORY:
         limit = getattr(quota, kind)
-        pool = estimate.pools.get(kind)
+        pool = waiting.estimate.pools.get(kind)
         if limit is not None and pool is not None:
             known = pool.need is not None
-            need = _taken(kind, grant) if grant is not None else pool.need if known else pool.at_least
+            need = _taken(kind, grant) if grant is not None else least_of(kind, waiting.request, pool)
             yield _memory(quota, kind, limit, getattr(held, kind), need, known)
 
 
 def _taken(kind: str, grant: Grant) -> int:
-    return sum(size for pool, size in grant.charges.items() if (pool == grant.device) == (kind == "vram"))
+    return sum(size for pool, size in grant.charges.items() if (pool in grant.devices) == (kind == "vram"))
 
 
 def _memory(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from math import inf
 
-from placement.domain.stage import Back, Need, Spot
+from placement.domain.companions import Spot
+from placement.domain.stage import Back, Need
 
 
 class Promises:
@@ -32,8 +33,8 @@ class Promises:
 
     def room_at(
         self, spot: Spot, free: Sequence[int], booked: Sequence[int], now: float, before: float = inf
-    ) -> tuple[float, int, int] | None:
-        """Return the second from which the place has room, and what its pools have left over then.
+    ) -> tuple[float, int, int, dict[int, int]] | None:
+        """Return the second from which the place has room, and what its pools have left over: lead, RAM, a group's.
 
         None for never, or not ``before`` a second at which another place has.
         """
@@ -42,12 +43,22 @@ class Promises:
         at, over = self._from(lead, spot.need, free[lead], booked[lead], now, empty)
         if at >= before:
             return None
+        others: dict[int, int] = {}
+        if spot.count and over >= 0:
+            found = sorted((*self._from(p, spot.need, free[p], booked[p], at, empty), p) for p in spot.others)
+            chosen = [one for one in found if one[1] >= 0][: spot.count]
+            if len(chosen) < spot.count:
+                return None
+            at, others = chosen[-1][0], {pool: left for _, left, pool in chosen}
         ram_over = 0
         if over >= 0 and ram >= 0:
             later, ram_over = self._from(ram, spot.ram_need, free[ram], booked[ram], at, False)
             if later > at:
                 at, over = self._from(lead, spot.need, free[lead], booked[lead], later, empty)
-        return (at, over, ram_over) if over >= 0 and ram_over >= 0 else None
+        if others:
+            _, over = self._from(lead, spot.need, free[lead], booked[lead], at, empty)
+            others = {p: self._from(p, spot.need, free[p], booked[p], at, empty)[1] for p in others}
+        return (at, over, ram_over, others) if over >= 0 and ram_over >= 0 else None
 
     def _from(self, pool: int, need: int, free: int, booked: int, at: float, empty: bool) -> tuple[float, int]:
         """Return the first second from ``at`` on with this much room, and what is left over then (negative: never)."""
@@ -71,11 +82,17 @@ class Aside:
     at: float
     over: int
     ram_over: int
+    others: dict[int, int] = field(default_factory=dict)  # by pool, for a group beside its lead
 
     def passes(self, promised: float | None, spot: Spot, now: float) -> bool:
         """Return whether a job that is taken to last so long may start there without delaying the plan."""
         mine, wait = self.spot, self.at - now
+        over = self.over
         same = mine.lead == spot.lead
+        if self.others or spot.others:  # any device that both may take
+            theirs = (spot.lead, *spot.others)
+            left_over = [left for pool, left in ((mine.lead, over), *self.others.items()) if pool in theirs]
+            same, over = bool(left_over), min(left_over, default=over)
         if wait <= 0.0 and same:
             return False
         if promised is not None and promised <= wait:
@@ -87,7 +104,7 @@ class Aside:
         if spot.ram >= 0 and spot.ram in (mine.ram, mine.lead) and spot.ram_need > left:
             return False
         if same:
-            return spot.need <= self.over
+            return spot.need <= over
         return spot.lead != mine.ram or spot.need <= self.ram_over
 
     def beside(self, by_need: list[Need], room: int, kind: int, now: float) -> list[Need]:
@@ -96,10 +113,35 @@ class Aside:
         there = by_need[: bisect_right(by_need, most, key=lambda one: one[0])]
         return there if self.spot.need <= most else [*there, (self.spot.need, kind, self.spot)]
 
-    def leave(self, spot: Spot, need: int) -> None:
-        """Take off what a job that outlasts the plan's second leaves less there."""
-        for pool, amount in ((spot.lead, need), (spot.ram, spot.ram_need)):
+    def leave(self, parts: Sequence[tuple[int, int]]) -> None:
+        """Take off what a job that outlasts the plan's second leaves less there; it takes (pool, bytes)."""
+        for pool, amount in parts:
             if pool == self.spot.lead:
                 self.over -= amount
+            elif pool in self.others:
+                self.others[pool] -= amount
             elif pool == self.spot.ram and pool >= 0:
                 self.ram_over -= amount
+
+
+def set_aside(
+    due: Promises,
+    turn: int,
+    spots: Iterable[Spot],
+    kept: tuple[int, float] | None,
+    free: Sequence[int],
+    booked: Sequence[int],
+    now: float,
+) -> Aside | None:
+    """Return the place that is free first for a turn, None where none can be told; ``kept`` is (lead, second)."""
+    best: Aside | None = None
+    for spot in spots:
+        if kept is not None and spot.lead != kept[0]:
+            continue
+        before = inf if best is None or kept is not None else best.at
+        made = due.room_at(spot, free, booked, now, before)
+        if kept is not None:
+            made = (kept[1], 0, 0, {}) if made is None else (min(made[0], kept[1]), *made[1:])
+        if made is not None and (best is None or made[0] < best.at):
+            best = Aside(turn, spot, *made)
+    return best

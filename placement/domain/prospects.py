@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placement.domain import checks
-from placement.domain.bars import Bar, bar_for
+from placement.domain.bars import Bar, bar_for, is_of, to_plan
+from placement.domain.company import kept_out_by
 from placement.domain.decision import Check
+from placement.domain.demands import Demand, waiting_demand
 from placement.domain.future import ENDLESS, ends, first_room, line, pressure, wanted
 from placement.domain.gate import look
 from placement.domain.levels import Ask
-from placement.domain.places import Board, Demand, Place, in_force, waiting_demand
+from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Exclusive
-from placement.domain.rooms import Kind, Rooms, Spot
+from placement.domain.rooms import Kind, Rooms
 from placement.domain.snapshot import Running, Waiting
+from placement.domain.spots import Several, Spot
 
 
 class Prospects:
@@ -49,11 +52,7 @@ class Prospects:
             if at is not None and (soonest is None or (at, place.order) < soonest[:2]):
                 soonest = at, place.order, place
         kept = waiting.plan
-        mine = [
-            spot.place
-            for spot in kind.spots
-            if kept is not None and (spot.place.node.name, spot.place.uuid) == (kept.node, kept.device)
-        ]
+        mine = [spot.place for spot in kind.spots if kept is not None and is_of(spot.place, kept)]
         return mine if soonest is None or soonest[2] in mine else [soonest[2], *mine]
 
     def _second(self, demand: Demand, place: Place, start: float) -> float | None:
@@ -73,11 +72,14 @@ class Hope:
         self.version = board.version
         self.none: set[Ask] = set()
         asked = kind.request.exclusive
-        self.places = [(spot, start) for spot in kind.spots if (start := _opens(board, spot, asked)) is not None]
+        planned = {place.order for place in to_plan(kind.request, [spot.place for spot in kind.spots])}
+        spots = [spot for spot in kind.spots if spot.place.order in planned]
+        self.places = [(spot, start) for spot in spots if (start := _opens(board, spot, asked)) is not None]
         there = [spot.place for spot, _ in self.places]
         self.ram = max((_last(board, place, device=False) for place in there), default=-1)
         self.vram = max((_last(board, place, device=True) for place in there), default=-1)
-        self.bounded = asked is Exclusive.NO and not any(spot.unified for spot, _ in self.places)
+        even = kind.request.group_memory is None
+        self.bounded = asked is Exclusive.NO and even and not any(spot.unified for spot, _ in self.places)
         self.takes_device = kind.takes_device
 
     def refuses(self, vram: int | None, ram: int | None) -> bool:
@@ -86,20 +88,20 @@ class Hope:
 
 
 def _last(board: Board, place: Place, *, device: bool) -> int:
-    pool, measurable = place.node.ram, True
-    if device and place.device is not None:
-        pool, measurable = place.device.pool, place.device.measurable
-    left = line(board, board.ledger(pool, measurable)).last().left(0)
-    return -1 if left is None else left
+    pools = [(place.node.ram, True)]
+    if device and place.devices:
+        pools = [(one.pool, one.measurable) for one in place.devices]
+    lefts = [line(board, board.ledger(pool, measurable)).last().left(0) for pool, measurable in pools]
+    return min(-1 if left is None else left for left in lefts)
 
 
-def _opens(board: Board, spot: Spot, asked: Exclusive) -> float | None:
+def _opens(board: Board, spot: Spot | Several, asked: Exclusive) -> float | None:
     """Return the seconds until nobody's hold or presence is in the way there, None where that never ends."""
     place, wall = spot.place, board.snapshot.wall
     if any(not check.ok and check.code in ENDLESS for check in _always(board, spot)):
         return None
     start = 0.0
-    for hold in (place.node.hold, None if place.device is None else place.device.hold):
+    for hold in (place.node.hold, *(device.hold for device in place.devices)):
         if hold is not None and in_force(hold, wall):
             if hold.until is None:
                 return None
@@ -110,24 +112,17 @@ def _opens(board: Board, spot: Spot, asked: Exclusive) -> float | None:
     return start
 
 
-def _always(board: Board, spot: Spot) -> Iterator[Check]:
+def _always(board: Board, spot: Spot | Several) -> Iterator[Check]:
     place = spot.place
     yield from checks.standing_of(board, place)
     yield checks.reading_of(board, place.node.ram, None)
-    if place.device is not None and spot.device is not None:
-        yield checks.reading_of(board, place.device.pool, place.device)
+    if not spot.unified:
+        yield from (checks.reading_of(board, device.pool, device) for device in place.devices)
 
 
-def _in_the_way(board: Board, spot: Spot, asked: Exclusive) -> Iterator[Running]:
+def _in_the_way(board: Board, spot: Spot | Several, asked: Exclusive) -> Iterator[Running]:
     """Yield the jobs whose very presence keeps such a job out."""
     place, side = spot.place, spot.side
     if side.alone or (asked is Exclusive.MACHINE and side.jobs):
         yield from board.on_node(place.node.name)
-    device = place.device
-    if device is None or not spot.here:
-        return
-    here = board.on_place(place)
-    if device.exclusive_only or spot.alone or asked is Exclusive.DEVICE:
-        yield from here
-    elif spot.cold:
-        yield from (r for r in here if r.cold)
+    yield from kept_out_by(board, place, asked)

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 
 from calibration.domain.estimate import Basis, Estimate
 from calibration.domain.resources import MIB
+from placement.domain.bars import to_plan
 from placement.domain.changes import Change, Edited, Ends, Opened, Released, after, mine
 from placement.domain.decision import Code
+from placement.domain.demands import waiting_demand
 from placement.domain.durations import Sure
 from placement.domain.fewest import fewest
 from placement.domain.future import ENDLESS, ends
 from placement.domain.gate import look
 from placement.domain.lifting import comes, lifted
-from placement.domain.places import Board, in_force, waiting_demand
+from placement.domain.places import Board, in_force, name_of
 from placement.domain.plan import Cycle, ordered
 from placement.domain.requests import Exclusive, Gpu
 from placement.domain.snapshot import Snapshot, Waiting
@@ -26,6 +28,7 @@ ForWorkers = Callable[[int], Estimate]
 Declaring = Callable[[str, int], Estimate]
 
 MOST_WORKERS = 64  # as a preview looks for
+SETS = 6  # of the sets of devices that a group could take, the nearest to a start
 PLACES = 3  # ends are told of so many places
 _MINUTE = 60.0  # seconds; limits are told in whole ones
 _SPARE = 30.0  # seconds that a limit is shorter than the time that is left: a click comes later than what it answers
@@ -128,8 +131,11 @@ def _by_ends(snapshot: Snapshot, job: int, first: tuple[Change, ...], came: floa
     """Return for each place the fewest jobs whose end makes room there, the soonest place first."""
     board, waiting = Board(snapshot), mine(snapshot, job)
     demand, found, seen = waiting_demand(waiting), [], set()
-    for place in board.places(waiting.request):
-        one = look(board, demand, place)
+    looks = [look(board, demand, place) for place in to_plan(waiting.request, board.places(waiting.request))]
+    if waiting.request.gpu is Gpu.GROUP:
+        looks = sorted(looks, key=lambda one: one.near)[:SETS]
+    for one in looks:
+        place = one.place
         codes = {check.code for check in one.candidate.objections}
         if one.ok or codes & (ENDLESS | {Code.HELD}):
             continue
@@ -214,7 +220,7 @@ def _declared(
     pool = waiting.estimate.pools.get(kind)
     if pool is None or pool.basis is not Basis.DECLARED or not pool.need:
         return None
-    if kind == "vram" and waiting.request.gpu is Gpu.NONE:
+    if kind == "vram" and (waiting.request.gpu is Gpu.NONE or waiting.request.exact):
         return None
     low, high, best = 0, (pool.need - 1) // _STEP, None
     while low < high:
@@ -234,13 +240,16 @@ def _by_hand(snapshot: Snapshot, job: int, first: tuple[Change, ...]) -> Iterato
     done: set[Change] = set()
     for place in board.places(waiting.request):
         steps: list[Change] = []
-        node, device = place.node, place.device
-        if device is not None and in_force(device.hold, wall) and device.hold is not None:
-            steps.append(Released("device", device.hold.who, device.hold.until, node.name, device.uuid, place.label))
+        node = place.node
+        for device in place.devices:
+            hold, name = device.hold, name_of(device, board.many)
+            if hold is not None and in_force(hold, wall):
+                steps.append(Released("device", hold.who, hold.until, node.name, device.uuid, name))
         if in_force(node.hold, wall) and node.hold is not None:
             steps.append(Released("node", node.hold.who, node.hold.until, node.name, None, node.name))
-        if device is not None and device.draining:
-            steps.append(Opened(node.name, device.uuid, place.label))
+        for device in place.devices:
+            if device.draining:
+                steps.append(Opened(node.name, device.uuid, name_of(device, board.many)))
         if node.state == "draining":
             steps.append(Opened(node.name, None, node.name))
         if len(steps) != 1 or steps[0] in done:

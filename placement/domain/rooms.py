@@ -7,115 +7,28 @@ cycle, so who fits nowhere once fits nowhere until it ends, and is not looked fo
 from __future__ import annotations
 
 from calibration.domain.estimate import Estimate
-from placement.domain import checks
-from placement.domain.levels import Ask, Asked, Level
-from placement.domain.places import Board, Part, Place, demand_of, fair_ram, first_run_least, first_run_ram
+from placement.domain.demands import Part, demand_of
+from placement.domain.levels import Ask, Asked
+from placement.domain.places import Board, Place, place_of
 from placement.domain.requests import Exclusive, Gpu, Request
-from placement.domain.snapshot import Node, Running, Waiting
+from placement.domain.snapshot import Running, Waiting
+from placement.domain.spots import Evenly, Needs, Several, Side, Spot
 
-Needs = tuple[tuple[str, int, int], ...]  # pool, need, margin: the device's first
 _UNKNOWN: Asked = (None, 0, 0)
 
 
-class Side:
-    """One node: its RAM, and how many jobs are there."""
-
-    __slots__ = ("alone", "jobs", "node", "ram", "shut")
-
-    def __init__(self, board: Board, node: Node) -> None:
-        self.node = node
-        self.ram = Level(board.ledger(node.ram), first_run_ram(node, board.knobs))
-        self.jobs = self.alone = 0
-        for r in board.on_node(node.name):
-            self.joined(r)
-        read = checks.reading_of(board, node.ram, None)
-        self.shut = not (read.ok and checks.pressure_of(board, node).ok)
-
-    def joined(self, r: Running) -> None:
-        """Count one more job."""
-        self.jobs += 1
-        self.alone += r.exclusive is Exclusive.MACHINE
-
-
-class Spot:
-    """One place: its levels, who is there, and whether anything but memory keeps everybody out."""
-
-    __slots__ = ("alone", "cold", "device", "fair", "here", "part", "place", "shut", "side", "unified")
-
-    def __init__(self, board: Board, place: Place, side: Side) -> None:
-        self.place, self.side = place, side
-        device = place.device
-        self.unified = device is not None and device.pool.pool == place.node.ram.pool
-        self.device: Level | None = None
-        self.shut = side.shut or not all(check.ok for check in checks.standing_of(board, place))
-        if device is not None and not self.unified:
-            ledger = board.ledger(device.pool, device.measurable)
-            self.device = Level(ledger, first_run_least(device, board.knobs))
-            self.shut = self.shut or not checks.reading_of(board, device.pool, device).ok
-        self.fair = fair_ram(place.node, 0 if device is None else 1)
-        self.part = board.knobs.cold_ram_share
-        self.here = self.alone = self.cold = 0
-        if device is not None:
-            for r in board.on_place(place):
-                self.joined(r)
-
-    def joined(self, r: Running) -> None:
-        """Count one more job on the device."""
-        self.here += 1
-        self.alone += r.exclusive is Exclusive.DEVICE
-        self.cold += r.cold
-
-    def closed(self, wanted: Exclusive) -> bool:
-        """Return whether an operator, the node's health or somebody's presence keeps such a job out."""
-        side, device = self.side, self.place.device
-        if self.shut or side.alone or (side.jobs and wanted is Exclusive.MACHINE):
-            return True
-        if device is None or not self.here:
-            return False
-        return bool(device.exclusive_only or self.alone or self.cold or wanted is Exclusive.DEVICE)
-
-    def fits(self, ask: Ask, alone: bool) -> Needs | None:
-        """Return what the job would be charged in each pool, None where one has no room; not of unified memory."""
-        (vram, vram_margin, vram_least), (ram, ram_margin, ram_least) = ask
-        device, side = self.device, self.side
-        found: Needs = ()
-        if device is not None:
-            need = device.give(vram, vram_margin, vram_least, alone)
-            if need is None:
-                return None
-            found = ((device.pool, need, vram_margin),)
-        if ram is None:
-            need = side.ram.share(self.fair, self.part, ram_least)
-        else:
-            need = side.ram.give(ram, ram_margin, 0, False)
-        return None if need is None else (*found, (side.ram.pool, need, ram_margin))
-
-    def takes_all(self, ask: Ask) -> bool:
-        """Return whether it would be a first run of what the place is taken for: its device, else its RAM."""
-        if self.unified:
-            return ask[0][0] is None or ask[1][0] is None
-        return ask[1 if self.device is None else 0][0] is None
-
-    def ever(self, ask: Ask, alone: bool) -> bool:
-        """Return whether the place could serve if nothing else were there; not of unified memory."""
-        (vram, vram_margin, vram_least), (ram, ram_margin, ram_least) = ask
-        device = self.device
-        if device is not None and not device.could(vram, vram_margin, vram_least, alone):
-            return False
-        least = max(self.side.ram.least, ram_least) if ram is None else ram
-        return self.side.ram.holds(least, ram_margin)
-
-
-Fit = tuple[Spot, Needs, bool]
+Fit = tuple[Spot | Several, Needs, bool]
 
 
 class Kind:
     """Places that one request allows, with bounds above which a need is refused without a look at each."""
 
-    __slots__ = ("bounded", "ram", "refused", "request", "spots", "takes_device", "version", "vram")
+    __slots__ = ("bounded", "evenly", "lowers", "ram", "refused", "request", "spots", "takes_device", "version", "vram")
 
-    def __init__(self, request: Request, spots: list[Spot], version: int) -> None:
+    def __init__(self, request: Request, spots: list[Spot | Several], version: int) -> None:
         self.request, self.spots = request, spots
+        self.evenly = request.gpu is Gpu.GROUP and request.group_memory is None
+        self.lowers = request.exclusive is not _NO and not request.exact  # alone on a card, less may do
         self.takes_device = request.gpu is not Gpu.NONE
         self.refused: set[Ask] = set()
         self.tighten(version)
@@ -126,8 +39,9 @@ class Kind:
         wanted = self.request.exclusive
         there = [spot for spot in self.spots if not spot.closed(wanted)]
         self.ram = max((spot.side.ram.most_now for spot in there), default=-1)
-        self.vram = max((spot.device.most_now for spot in there if spot.device is not None), default=-1)
-        self.bounded = wanted is Exclusive.NO and not any(spot.unified for spot in there)
+        self.vram = max((spot.most for spot in there), default=-1)
+        even = self.request.group_memory is None  # else the more devices, the less is asked of each
+        self.bounded = wanted is Exclusive.NO and even and not any(spot.unified for spot in there)
 
 
 class Rooms:
@@ -136,7 +50,7 @@ class Rooms:
     def __init__(self, board: Board) -> None:
         self.board = board
         self.sides: dict[str, Side] = {}
-        self.spots: dict[tuple[str, int, str], Spot] = {}
+        self.spots: dict[tuple[str, int, str], Spot | Several] = {}
         self._of_device: dict[tuple[str, str | None], Spot] = {}
         self._kinds: dict[Request, Kind] = {}
         # By identity first, as equal requests and estimates are mostly the same object; the object is kept with
@@ -163,14 +77,22 @@ class Rooms:
             known = self._ask_by_id[id(estimate)] = estimate, _ask(estimate)
         return known[1]
 
-    def _spot(self, place: Place) -> Spot:
+    def _spot(self, place: Place) -> Spot | Several:
         if place.order not in self.spots:
-            node = place.node
+            self.spots[place.order] = self._several(place) if len(place.devices) > 1 else self._single(place)
+        return self.spots[place.order]
+
+    def _several(self, place: Place) -> Several:
+        members = tuple(self._single(place_of(place.node, (device,), self.board.many)) for device in place.devices)
+        return Several(place, members[0].side, members)
+
+    def _single(self, place: Place) -> Spot:
+        node, uuid = place.node, place.device.uuid if place.device else None
+        if (node.name, uuid) not in self._of_device:
             if node.name not in self.sides:
                 self.sides[node.name] = Side(self.board, node)
-            made = self.spots[place.order] = Spot(self.board, place, self.sides[node.name])
-            self._of_device[node.name, place.uuid] = made
-        return self.spots[place.order]
+            self._of_device[node.name, uuid] = Spot(self.board, place, self.sides[node.name])
+        return self._of_device[node.name, uuid]
 
     def joined(self, r: Running) -> None:
         """Bring the figures up to date after a start."""
@@ -179,13 +101,14 @@ class Rooms:
             return
         side.joined(r)
         side.ram.refresh(self.board.ledger(side.node.ram))
-        spot = self._of_device.get((r.node, r.device))
-        if spot is None or spot.place.device is None:
-            return
-        spot.joined(r)
-        if spot.device is not None:
-            device = spot.place.device
-            spot.device.refresh(self.board.ledger(device.pool, device.measurable))
+        for uuid in r.devices:
+            spot = self._of_device.get((r.node, uuid))
+            if spot is None or spot.place.device is None:
+                continue
+            spot.joined(r)
+            if spot.device is not None:
+                device = spot.place.device
+                spot.device.refresh(self.board.ledger(device.pool, device.measurable))
 
     def open(self) -> tuple[tuple[str, int, str], ...]:
         """Return the places, of those that were asked about, which neither people nor their health keep shut."""
@@ -200,11 +123,19 @@ class Rooms:
             return []
         if ask in kind.refused:
             return []
-        wanted = kind.request.exclusive
-        found = []
+        wanted, lowers = kind.request.exclusive, kind.lowers
+        found: list[Fit] = []
+        evenly = Evenly(ask, wanted, lowers) if kind.evenly else None
         for spot in kind.spots:
+            if evenly is not None and isinstance(spot, Several):
+                if (needs := evenly.fits(spot)) is not None:
+                    found.append((spot, needs, spot.takes_all(ask)))
+                continue
             if not spot.closed(wanted):
-                needs = self._parts(waiting, spot, now=True) if spot.unified else spot.fits(ask, wanted is not _NO)
+                if isinstance(spot, Several) or spot.unified:
+                    needs = self._parts(waiting, spot, now=True)
+                else:
+                    needs = spot.fits(ask, lowers)
                 if needs is not None:
                     found.append((spot, needs, spot.takes_all(ask)))
         if not found:
@@ -216,14 +147,15 @@ class Rooms:
     def ever(self, waiting: Waiting) -> bool:
         """Return whether any place could serve the job when it is free."""
         kind, ask = self.kind(waiting.request), self.ask(waiting.estimate)
-        alone = kind.request.exclusive is not _NO
         return any(
-            self._parts(waiting, spot, now=False) is not None if spot.unified else spot.ever(ask, alone)
+            spot.ever(ask, kind.lowers)
+            if isinstance(spot, Spot) and not spot.unified
+            else self._parts(waiting, spot, now=False) is not None
             for spot in kind.spots
         )
 
-    def _parts(self, waiting: Waiting, spot: Spot, now: bool) -> Needs | None:
-        """Return the needs of a place whose device has no memory of its own: asked part by part."""
+    def _parts(self, waiting: Waiting, spot: Spot | Several, now: bool) -> Needs | None:
+        """Return the needs of a place whose device has no memory of its own, or of several: asked part by part."""
         parts = self.board.parts(demand_of(waiting.request, waiting.estimate), spot.place)
         if any(part.at_most is not None and part.least > part.at_most for part in parts):
             return None

@@ -107,7 +107,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one job holds of one pool. ``used`` None means not measured (yet)."""
+    """What one job holds of one pool. ``used`` None means not measured (yet).
+
+    A ``promise`` was asked for to the byte: granted and held stay what they were at the start, whatever is used.
+    """
 
     granted: int
     held: int
@@ -125,14 +128,14 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """An admitted or running job. ``charges`` is keyed by pool id of its node."""
+    """An admitted or running job. ``charges`` is keyed by pool id of its node; ``devices`` are UUIDs, as granted."""
 
     job: int
     name: str
     user: str
     node: str
     charges: Mapping[str, Charge]
-    device: str | None = None
+    devices: tuple[str, ...] = ()
     basis: str = "measured"
     cold: bool = False  # admitted as cold_start and not settled yet: nobody joins its device
     exclusive: Exclusive = Exclusive.NO
@@ -147,13 +150,18 @@ class Running:
     array: int = 0  # the array that it belongs to, 0 for none
     watch_policy: str = ""  # its workload's, which only the watchdog asks for
 
+    @property
+    def device(self) -> str | None:
+        """Return the first of its devices, None without one."""
+        return self.devices[0] if self.devices else None
+
 
 @dataclass(frozen=True, slots=True)
 class KeptPlan:
-    """The plan that an older job keeps until it starts: node, device, absolute second (snapshot clock)."""
+    """The plan that an older job keeps until it starts: node, devices, absolute second (snapshot clock)."""
 
     node: str
-    device: str | None
+    devices: tuple[str, ...]
     at: float
 
 

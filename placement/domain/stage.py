@@ -8,34 +8,22 @@ from dataclasses import dataclass
 
 from placement.domain import checks
 from placement.domain.caps import Caps, Taken
+from placement.domain.companions import Spot, grouped, leads
 from placement.domain.decision import Code
+from placement.domain.demands import Demand, Part
 from placement.domain.durations import Length, Sure, expected, overdue
 from placement.domain.future import frees
-from placement.domain.places import Board, Demand, Part, Place, in_force
-from placement.domain.requests import Exclusive
+from placement.domain.places import Board, Place, in_force
+from placement.domain.requests import Exclusive, Gpu
 from placement.domain.reservations import Ledger
-from placement.domain.snapshot import Pool, Running, Waiting
+from placement.domain.snapshot import Device, Pool, Running, Waiting
 
 SETTLES = 180.0  # seconds after which an unknown run is taken to show how much it needs
 Back = tuple[tuple[int, int, int], ...]  # (pool, measured bytes, booked bytes)
-Event = tuple[float, int, int, int, int, Back, Sure, bool, bool]
-"""When, whose, whether it leaves (1, else -1), lead, node, what comes back, how sure, what it opens: device, node."""
+Event = tuple[float, int, int, int, int, Back, Sure, bool, bool, tuple[int, ...]]
+"""When, whose, whether it leaves (1, else -1), lead, node, what comes back, how sure, what it opens: device, node; and
+the pools of a group beside its lead."""
 ENDLESS_ROOM = 1 << 62  # of a pool that nobody can measure: its declaration decides alone
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """One place for one demand. ``lead`` and ``ram`` number pools (``ram`` -1: the lead is all there is)."""
-
-    place: Place
-    node: int
-    lead: int
-    need: int
-    ram: int
-    ram_need: int
-    alone: bool  # nobody else on the device
-    whole: bool  # nobody else on the machine
-    cold: bool  # takes all that is left until it settles
 
 
 Need = tuple[int, int, Spot]  # bytes, the number of the demand, where
@@ -54,7 +42,8 @@ class Holding:
     promised: float  # seconds from now to the end that the plan counts with; negative where it is overdue
     closes: bool  # nobody may join its device
     closes_node: bool
-    settles: tuple[int, float] | None  # bytes it gives back by then, and when
+    settles: tuple[Back, float] | None  # what its devices get back by then, and when
+    others: tuple[int, ...] = ()  # pools of a group beside its lead
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +66,7 @@ class Start:
     spot: Spot
     sure: Sure
     waited: tuple[int, ...]
+    others: tuple[int, ...] = ()
 
 
 class Stage:
@@ -84,6 +74,9 @@ class Stage:
 
     def __init__(self, board: Board) -> None:
         self.board = board
+        self.device_of: dict[int, Device] = {}
+        self.devices: list[int] = []  # by node: how many have memory of their own
+        self.only: set[int] = set()  # pools of devices that are for one job at a time
         self.free: list[int] = []
         self.booked: list[int] = []
         self.node_of: list[int] = []
@@ -102,6 +95,13 @@ class Stage:
             pools = [(d.pool, d.measurable) for d in node.devices if d.pool.pool != node.ram.pool]
             for pool, measurable in [(node.ram, True), *pools]:
                 self._add(board.ledger(pool, measurable))
+            for device in node.devices:
+                if device.pool.pool != node.ram.pool:
+                    number_of = self._numbers[node.name, device.pool.pool]
+                    self.device_of[number_of] = device
+                    if device.exclusive_only:
+                        self.only.add(number_of)
+            self.devices.append(len(pools))
             for running in board.on_node(node.name):
                 self.holdings.append(self._holding(running))
 
@@ -124,14 +124,21 @@ class Stage:
             measured = frees(board.ledger(own))[running.job] + charge.growth
             back.append((number, measured, charge.held))
         ram = self._numbers[running.node, node.ram.pool]
-        lead = self._numbers.get((running.node, running.device or ""), ram)
+        mine = [self._numbers[running.node, uuid] for uuid in running.devices if (running.node, uuid) in self._numbers]
+        lead = mine[0] if mine else ram
         whole, _ = expected(running.limit, running.learned, board.knobs)
-        settles, main = None, running.charges.get(running.device or "")
-        if running.cold and main is not None:
+        settles = None
+        if running.cold and running.device in running.charges:
+            gives = tuple(
+                (self._numbers[running.node, uuid], amount, amount)
+                for uuid in running.devices
+                if uuid in running.charges and (running.node, uuid) in self._numbers
+                for amount in [max(0, running.charges[uuid].held - 2 * (running.charges[uuid].used or 0))]
+            )
             ran = running.elapsed  # one that has not settled by then takes a share longer, and then another
             until = SETTLES if ran < SETTLES else overdue(ran, SETTLES, board.knobs.overdue_share)
-            settles = (max(0, main.held - 2 * (main.used or 0)), until - ran)
-        only = any(d.uuid == running.device and d.exclusive_only for d in node.devices)
+            settles = gives, until - ran
+        only = any(d.uuid in running.devices and d.exclusive_only for d in node.devices)
         return Holding(
             job=running.job,
             node=self._nodes[running.node],
@@ -143,6 +150,7 @@ class Stage:
             closes=running.cold or running.exclusive is Exclusive.DEVICE or only,
             closes_node=running.exclusive is Exclusive.MACHINE,
             settles=settles,
+            others=tuple(mine[1:]),
         )
 
     def number(self, pool: Pool) -> int:
@@ -163,7 +171,10 @@ class Stage:
     def _find(self, demand: Demand) -> None:
         number = len(self.kinds) - 1
         why = ""
-        for place in self.board.places(demand.request):
+        group = demand.request.gpu is Gpu.GROUP
+        places = leads(self.board, demand.request) if group else self.board.places(demand.request)
+        found = []
+        for place in places:
             said, from_s = self._standing(place)
             if said:
                 why = why or said
@@ -172,11 +183,12 @@ class Stage:
             needs = [p.least if p.cold or p.need is None else p.need for p in parts]
             if any(p.at_most is not None and n > p.at_most for p, n in zip(parts, needs, strict=True)):
                 continue
-            spot = self._spot(demand, place, parts, needs)
+            found.append(self._spot(demand, place, parts, needs))
+            if from_s:
+                self.opens[found[-1].lead] = from_s
+        for spot in grouped(found, demand.request.min_devices) if group else found:
             self.kinds[number][spot.lead] = spot
             insort(self.by_need[spot.lead], (spot.need, number, spot))
-            if from_s:
-                self.opens[spot.lead] = from_s
         if not self.kinds[number]:
             self.shut[number] = why or "Nothing that could serve it is declared."
 
@@ -184,7 +196,7 @@ class Stage:
         pools = [self._numbers[p.pool.node, p.pool.pool] for p in parts]
         kept = [p.ledger.back.kept for p in parts]
         wanted = [n + max(0, p.margin - k) for n, p, k in zip(needs, parts, kept, strict=True)]
-        only = place.device is not None and place.device.exclusive_only
+        only = any(device.exclusive_only for device in place.devices)
         return Spot(
             place=place,
             node=self._nodes[place.node.name],
@@ -207,9 +219,8 @@ class Stage:
     def _ask(self, place: Place) -> tuple[str, float]:
         wall = self.board.snapshot.wall
         found = [*checks.standing(self.board, place), checks.reading(self.board, place.node.ram, None)]
-        if place.device is not None:
-            found.append(checks.reading(self.board, place.device.pool, place.device))
-        holds = [place.node.hold, None if place.device is None else place.device.hold]
+        found += [checks.reading(self.board, device.pool, device) for device in place.devices]
+        holds = [place.node.hold, *(device.hold for device in place.devices)]
         until = [h.until for h in holds if h is not None and in_force(h, wall)]
         from_s = max((u - wall for u in until if u is not None), default=0.0)
         for check in found:
@@ -225,13 +236,14 @@ def first_events(stage: Stage, left: Mapping[int, float | None]) -> Iterator[tup
         if end is None:
             continue
         if h.settles is not None and h.settles[1] < end:
-            amount, at = h.settles
-            back = tuple((p, f - amount, b - amount) if p == h.lead else (p, f, b) for p, f, b in back)
-            yield (at, 0, -1, h.lead, h.node, ((h.lead, amount, amount),), Sure.GUESS, True, False), None
+            gives, at = h.settles
+            less = {pool: amount for pool, amount, _ in gives}
+            back = tuple((p, f - less.get(p, 0), b - less.get(p, 0)) for p, f, b in back)
+            yield (at, 0, -1, h.lead, h.node, gives, Sure.GUESS, True, False, h.others), None
             closes = False
-        yield (end, h.job, 1, h.lead, h.node, back, h.length.sure(), closes, h.closes_node), h.promised
+        yield (end, h.job, 1, h.lead, h.node, back, h.length.sure(), closes, h.closes_node, h.others), h.promised
     for pool, second in stage.opens.items():
-        yield (second, 0, -1, pool, stage.node_of[pool], (), Sure.LIMIT, True, False), None
+        yield (second, 0, -1, pool, stage.node_of[pool], (), Sure.LIMIT, True, False, ()), None
 
 
 def turns(stage: Stage, queue: Iterable[tuple[Waiting, Demand]]) -> list[Turn]:

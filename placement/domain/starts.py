@@ -6,11 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from placement.domain.bars import Bar, Guard, asking
+from placement.domain.choosing import best_fit
 from placement.domain.decision import Decision, Grant
+from placement.domain.demands import Demand, waiting_demand
 from placement.domain.gate import decide_on, granted
-from placement.domain.places import Board, waiting_demand
+from placement.domain.places import Board
+from placement.domain.prerequisites import beyond
+from placement.domain.requests import Gpu
 from placement.domain.rooms import Fit
 from placement.domain.snapshot import Running, Snapshot, Waiting
+from placement.domain.spots import Spot, group_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +30,34 @@ class Start:
 
 def grant_at(board: Board, waiting: Waiting, fits: Sequence[Fit]) -> Grant:
     """Return what the job gets at the best of the places where it may start."""
+    demand = waiting_demand(waiting)
+    if waiting.request.gpu is Gpu.GROUP:
+        return _group_at(board, waiting, demand, fits)
     spot = fits[0][0] if len(fits) == 1 else min(fits, key=_best_fit)[0]
-    return granted(spot.place, board.parts(waiting_demand(waiting), spot.place))
+    return granted(spot.place, board.parts(demand, spot.place))
+
+
+def _group_at(board: Board, waiting: Waiting, demand: Demand, fits: Sequence[Fit]) -> Grant:
+    """Return what a group gets at the best place, under a quota at the best that it leaves room for."""
+    request, first = demand.request, None
+    if request.group_memory is None:
+        ordered = sorted(fits, key=lambda fit: group_key(fit[0], fit[1], fit[2], request.prefer_max))
+    else:
+        ordered = sorted(fits, key=lambda f: best_fit(request, f[0].place, board.parts(demand, f[0].place)))
+    for spot, *_ in ordered:
+        grant = granted(spot.place, board.parts(demand, spot.place))
+        if waiting.conditions is None or beyond(waiting, board.holdings, grant) is None:
+            return grant
+        first = first or grant
+    if first is None:
+        raise ValueError("A group is granted a place only where it fits.")
+    return first
 
 
 def _best_fit(fit: Fit) -> tuple[int, tuple[str, int, str]]:
-    """Return the key of the place to take, by the gate's rule."""
+    """Return the key of the place to take, by the gate's rule for one device or none."""
     spot, needs, cold = fit
+    assert isinstance(spot, Spot)
     _, need, margin = needs[0]
     left = (spot.device or spot.side.ram).left(margin) or 0
     return (-left if cold else left - need), spot.place.order

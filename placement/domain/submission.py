@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
 from calibration.domain.resources import MOST
-from placement.domain import containers, sweeps, terms
+from placement.domain import container_terms, group_terms, sweeps, terms
 from placement.domain.requests import Exclusive, Gpu
 
 LONGEST_ARGUMENT = 131_071
@@ -36,11 +36,13 @@ _GPU_WORDS = re.compile(
 class Submission:
     """One job as asked for. Bytes and seconds; exactly one of ``command``, ``argv``, ``workload`` is given.
 
-    ``device`` is a UUID; ``node`` and ``device`` "" mean any. ``params`` fill the workload's command. ``after`` is
-    (job, how it has to end) pairs, ``not_before`` unix seconds, ``array`` the number of members (0: a single job);
-    ``sweep`` the values by name of which each combination makes a job, ``sweep_same`` the names that do not change
-    memory; ``image`` "" means no container (or the workload's), ``engine`` "" the node's first; what is not said about
-    further tries is the workload's.
+    ``min_devices`` to ``max_devices`` of a group; with ``memory`` "exact" the bytes for each device, or for the group
+    together, are reserved as given, the group's ``even`` or by the room of each device. ``device`` is a UUID;
+    ``node``, ``device``, ``device_kind`` and ``backend`` "" mean any. ``params`` fill the workload's command.
+    ``after`` is (job, how it has to end) pairs, ``not_before`` unix seconds, ``array`` the number of members (0: a
+    single job); ``sweep`` the values by name of which each combination makes a job, ``sweep_same`` the names that do
+    not change memory; ``image`` "" means no container (or the workload's), ``engine`` "" the node's first; what is not
+    said about further tries is the workload's.
     """
 
     name: str
@@ -57,6 +59,15 @@ class Submission:
     exclusive: str = "no"
     node: str = ""
     device: str = ""
+    min_devices: int = 1
+    max_devices: int = 1
+    prefer_max: bool = False
+    memory: str = "auto"
+    per_device_memory: int | None = None
+    group_memory: int | None = None
+    even: bool = True
+    device_kind: str = ""
+    backend: str = ""
     declared_ram: int | None = None
     declared_vram: int | None = None
     time_limit_s: float | None = None
@@ -96,7 +107,8 @@ def _all_problems(s: Submission) -> Iterator[tuple[str, str]]:
     yield from _variables(s.environment)
     yield from _numbers(s)
     yield from _place(s)
-    yield from _container(s)
+    yield from container_terms.problems(s)
+    yield from group_terms.problems(s)
     yield from sweeps.problems(s)
     yield from terms.problems(s)
     if not isinstance(s.demo, bool):
@@ -223,24 +235,6 @@ def _place(s: Submission) -> Iterator[tuple[str, str]]:
         yield "device", "A job without a device cannot name one; choose one device, or leave this empty."
     if gpu == Gpu.NONE and s.declared_vram is not None:
         yield "declared_vram", "A job without a device uses none of its memory; leave this empty."
-
-
-def _container(s: Submission) -> Iterator[tuple[str, str]]:
-    if not isinstance(s.image, str) or not isinstance(s.engine, str):
-        return
-    if s.engine and s.engine not in containers.ENGINES:
-        yield "engine", f"It must be one of {', '.join(containers.ENGINES)}, or empty for the first that a node has."
-    elif s.image:
-        if wrong := containers.problem(s.engine or containers.ENGINES[0], s.image):
-            yield "image", wrong
-        if s.argv is not None and isinstance(s.setup, str) and s.setup.strip():
-            yield "setup", "With an image and an argument list there is no shell for it; give a command instead."
-        if isinstance(s.environment, Mapping):
-            names = [name for name in s.environment if isinstance(name, str)]
-            if wrong := containers.refused_names(names):
-                yield "environment", wrong
-    elif s.engine and not s.workload:
-        yield "engine", "Without an image nothing runs in a container; name one, or leave this empty."
 
 
 def _whole(name: str, value: object, least: int, most: int) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,15 +19,25 @@ def decision_json(decision: Decision) -> dict[str, Any]:
         "headline": decision.headline,
         "whole": [_check(c) for c in decision.whole],
         "candidates": [_candidate(c) for c in decision.candidates],
-        "planned": asdict(decision.planned) if decision.planned else None,
-        "grant": asdict(decision.grant) if decision.grant else None,
+        "planned": _at(asdict(decision.planned)) if decision.planned else None,
+        "grant": _at(asdict(decision.grant)) if decision.grant else None,
     }
+
+
+def devices_json(uuids: Sequence[str]) -> dict[str, Any]:
+    """Return the first device as "device"; all of them as "devices" where they are several."""
+    several = {"devices": list(uuids)} if len(uuids) > 1 else {}
+    return {"device": uuids[0] if uuids else None, **several}
+
+
+def _at(told: dict[str, Any]) -> dict[str, Any]:
+    return {"node": told.pop("node"), **devices_json(told.pop("devices")), **told}
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
     return {
         "node": candidate.node,
-        "device": candidate.device,
+        **devices_json(candidate.devices),
         "label": candidate.label,
         "checks": [_check(c) for c in candidate.checks],
         "room": dict(candidate.room),

@@ -35,12 +35,15 @@ def initial(
         "cwd": choices.directories[0] if choices.directories else "",
         "workers": 1,
         "exclusive": "no",
+        "min_devices": "2",
+        "memory": "auto",
         "priority": 0,
     }
     if found is not None:
         first |= from_workload(found, first["cwd"])
     first |= {name: asked[name] for name in PASSED_ON if asked.get(name)}
-    first["gpu"] = submit.preselect(user, asked.get("command", ""), found.name if found else "")[0]
+    chosen = submit.preselect(user, asked.get("command", ""), found.name if found else "")
+    first |= {"gpu": chosen.gpu, **chosen.group}
     if old is not None:
         first |= old.fields
         if old.variables:

@@ -51,7 +51,7 @@ def read(file: UploadedFile | None) -> Script:
 def into(data: Any, file: UploadedFile) -> tuple[Any, Script]:
     """Return posted data with a file's fields in it, as far as nothing was typed there, and what became of it."""
     found, filled = read(file), data.copy()
-    usual = {"gpu": "none", "exclusive": "no"}
+    usual = {"gpu": "none", "exclusive": "no", "min_devices": "2"}
     for name, text in found.fields.items():
         if filled.get(name, "") in ("", usual.get(name, "")):
             filled[name] = text

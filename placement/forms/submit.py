@@ -10,6 +10,7 @@ from django import forms
 from placement.domain.containers import ENGINES
 from placement.domain.submission import MOST_PRIORITY, MOST_WORKERS, Submission
 from placement.forms.fields import Amount, TimeLimit
+from placement.forms.placement import PlacementForm
 from placement.forms.terms import TermsForm
 from placement.models import Workload
 from placement.selectors.submit import Choices
@@ -17,7 +18,7 @@ from placement.selectors.submit import Choices
 PARAM = "param_"
 
 
-class SubmitForm(TermsForm):
+class SubmitForm(PlacementForm, TermsForm):
     """One submission. Fields are named as in Submission, so that refusals land beside them."""
 
     kind = forms.ChoiceField(
@@ -31,19 +32,6 @@ class SubmitForm(TermsForm):
     cwd = forms.CharField(required=False, max_length=1000, label="Working directory")
     setup = forms.CharField(required=False, max_length=10_000, label="Set-up line")
     workers = forms.IntegerField(required=False, min_value=1, max_value=MOST_WORKERS)
-    gpu = forms.ChoiceField(
-        choices=[("none", "No device"), ("one", "One device")],
-        widget=forms.RadioSelect,
-        required=False,
-        label="Device",
-    )
-    exclusive = forms.ChoiceField(
-        choices=[("no", "Share"), ("device", "The device alone"), ("machine", "The whole machine alone")],
-        required=False,
-        label="Sharing",
-    )
-    device = forms.ChoiceField(required=False, label="Which device")
-    node = forms.ChoiceField(required=False, label="Which node")
     declared_ram = Amount(required=False, label="RAM, your guess")
     declared_vram = Amount(required=False, label="Device memory, your guess")
     time_limit_s = TimeLimit(required=False, max_length=40, label="Time limit")
@@ -70,13 +58,10 @@ class SubmitForm(TermsForm):
     ) -> None:
         super().__init__(*args, **options)
         self.fields["workload"].choices = [("", "choose …"), *choices.workloads]
-        self.fields["device"].choices = [("", "any"), *choices.devices]
-        self.fields["node"].choices = [("", "any"), *choices.nodes]
+        self.offer(choices)
         self.fields["cwd"].widget.attrs["list"] = "directories"
         if not choices.workloads:
             del self.fields["workload"], self.fields["kind"]
-        if not choices.nodes:
-            del self.fields["node"]
         if not may_raise:
             self.fields["priority"].max_value = 0
             self.fields["priority"].help_text = "0 or below; operators may raise it."
@@ -116,7 +101,7 @@ class SubmitForm(TermsForm):
     def more_given(self) -> bool:
         """Return whether a field that is folded away holds something, so that the page shows it."""
         usual = ("", None, 0, "0")
-        names = ("declared_ram", "declared_vram", "device", "node", "name", "priority", "note", "environment")
+        names = ("declared_ram", "declared_vram", "name", "priority", "note", "environment")
         return any(name in self.fields and self[name].value() not in usual for name in names)
 
     @property
@@ -131,7 +116,7 @@ class SubmitForm(TermsForm):
 
     def submission(self, kept: Mapping[str, str] | None = None) -> Submission:
         """Return what was asked for, with kept variables behind those that were typed; call it on a valid form."""
-        data = self.cleaned_data
+        data, asked = self.cleaned_data, self.placement()
         by_workload = data.get("kind") == "workload" and bool(data.get("workload"))
         command = "" if by_workload else data["command"].replace("\r\n", "\n").strip("\n")
         named = data["name"].strip() or data.get("workload", "") if by_workload else data["name"].strip()
@@ -145,22 +130,20 @@ class SubmitForm(TermsForm):
             cwd=data["cwd"].strip(),
             environment={**(kept or {}), **data["environment"]},
             workers=data["workers"] or 1,
-            gpu=data["gpu"] or "none",
-            exclusive=data["exclusive"] or "no",
-            node=data.get("node", ""),
-            device=data["device"] if data["gpu"] == "one" else "",
             declared_ram=data["declared_ram"],
-            declared_vram=data["declared_vram"] if data["gpu"] == "one" else None,
+            declared_vram=None if asked["gpu"] == "none" or "memory" in asked else data["declared_vram"],
             time_limit_s=data["time_limit_s"],
             priority=data["priority"] or 0,
             image=data["image"].strip(),
             engine=data["engine"],
+            **asked,
             **self.terms(),
         )
 
     def refuse(self, fields: Mapping[str, str], sentence: str) -> None:
         """Put a service's refusal beside the fields it names, the rest above the form."""
-        beside = {name: text for name, text in fields.items() if name in self.fields}
+        named = {"uneven" if name == "even" else name: text for name, text in fields.items()}
+        beside = {name: text for name, text in named.items() if name in self.fields}
         for name, text in beside.items():
             self.add_error(name, text)
         if len(beside) < len(fields) or not fields:

@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from placement.domain.jobs import Outcome, State
+from placement.domain.requests import Exclusive, Gpu, Request, shared
 from placement.models.array import JobArray
 from placement.models.holds import Holdable
 from placement.models.packed import PackedJSON
@@ -42,6 +43,8 @@ class Job(Holdable):
     exclusive = models.CharField(max_length=8, default="no")
     node_wanted = models.CharField(max_length=100, blank=True)
     device_wanted = models.CharField(max_length=100, blank=True)
+    devices_wanted = models.JSONField(null=True, blank=True)  # {min, max, prefer_max, per_device, group: bytes to
+    # reserve exactly or null, even, kind, backend}; null: one device at most, any, with nothing reserved exactly
     declared_ram = models.BigIntegerField(null=True, blank=True)
     declared_vram = models.BigIntegerField(null=True, blank=True)
     time_limit_s = models.FloatField(null=True, blank=True)
@@ -80,6 +83,7 @@ class Job(Holdable):
 
     node = models.CharField(max_length=100, blank=True)
     device = models.CharField(max_length=100, blank=True)
+    more_devices = models.TextField(blank=True, default="", db_default="")  # UUIDs beside it, as granted, by commas
     basis = models.CharField(max_length=16, blank=True)
     charges = models.JSONField(default=dict, blank=True)
     used = models.JSONField(default=dict, blank=True)
@@ -132,6 +136,20 @@ class Job(Holdable):
                 name="only_a_finished_job_has_an_outcome",
             ),
         ]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Return the UUIDs of its devices in the order of their grant, () without any."""
+        return (self.device, *filter(None, self.more_devices.split(","))) if self.device else ()
+
+    def request(self) -> Request:
+        """Return what it asks for of nodes and devices."""
+        asked = self.devices_wanted or {}
+        group = [asked[name] for name in ("min", "max", "prefer_max", "per_device", "group")] if asked else []
+        group += [asked.get("even", True), asked.get("kind"), asked.get("backend")] if asked else []
+        where = self.node_wanted or None, self.device_wanted or None
+        engine = (self.engine or "any") if self.image else ""
+        return shared(Gpu(self.gpu), Exclusive(self.exclusive), *where, *group, engine=engine)
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.name}"

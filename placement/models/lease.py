@@ -6,7 +6,10 @@ from placement.models.job import Job
 
 
 class Lease(models.Model):
-    """Capacity of one pool held by a job until its members are gone. ``bytes`` follows the held charge."""
+    """Capacity of one pool held by a job until its members are gone. ``bytes`` follows the held charge.
+
+    A ``promise`` stays what it is.
+    """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="leases")
     attempt = models.PositiveIntegerField(default=1)

@@ -151,6 +151,7 @@ def _fields(job: Job) -> dict[str, Any]:
         "exclusive": job.exclusive,
         "node": job.node_wanted,
         "device": job.device_wanted,
+        **group(job),
         "declared_ram": amount_text(job.declared_ram),
         "declared_vram": amount_text(job.declared_vram),
         "time_limit_s": seconds_text(job.time_limit_s),
@@ -164,6 +165,23 @@ def _fields(job: Job) -> dict[str, Any]:
         else seconds_text(policy["wait_s"])
         if policy["wait_s"]
         else "0",
+    }
+
+
+def group(job: Job) -> dict[str, Any]:
+    """Return how many devices a job asks for, of which sort, and what it reserves of them, as the form's fields."""
+    asked = job.request()
+    several = job.gpu == "group"
+    return {
+        "min_devices": str(asked.min_devices) if several else "",
+        "max_devices": str(asked.max_devices) if several else "",
+        "prefer_max": asked.prefer_max,
+        "memory": "exact" if asked.exact else "auto",
+        "per_device_memory": amount_text(asked.per_device_memory),
+        "group_memory": amount_text(asked.group_memory),
+        "uneven": not asked.even,
+        "device_kind": (asked.kind or "").lower(),
+        "backend": (asked.backend or "").lower(),
     }
 
 

@@ -77,7 +77,7 @@ class Asked:
         if self.device == NO_DEVICE:
             jobs = jobs.filter(gpu="none")
         elif self.device:
-            there = Q(device=self.device) | Q(device_wanted=self.device)
+            there = Q(device=self.device) | Q(more_devices__contains=self.device) | Q(device_wanted=self.device)
             jobs = jobs.filter(there | Q(state=State.QUEUED, forecast__device=self.device))
         return jobs.filter(matching(self.q)) if self.q else jobs
 

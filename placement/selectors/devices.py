@@ -18,8 +18,9 @@ from placement.selectors.tanks import Tank
 
 RUNNING = (
     "name", "array", "array_index", "user__username", "workers", "priority", "state", "node", "device", "basis",
-    "charges", "used", "admitted_at", "started_at", "time_limit_s", "attempt", "flags", "unsupervised", "leader_exit",
-    "stop_requested_at", "stop_by", "progress__share", "progress__left_s", "progress__read_at", "progress__usual_s",
+    "more_devices", "charges", "used", "admitted_at", "started_at", "time_limit_s", "attempt", "flags",
+    "unsupervised", "leader_exit", "stop_requested_at", "stop_by",
+    "progress__share", "progress__left_s", "progress__read_at", "progress__usual_s",
 )  # fmt: skip
 """The columns that pages and the API show of a job that runs; the others weigh ten times as much."""
 
@@ -65,6 +66,11 @@ def all_tanks(jobs: list[Job] | None = None, *, sees_commands: bool) -> tuple[Ta
             found.append(made)
         found.append(ram)
     return tuple(found)
+
+
+def named() -> dict[str, str]:
+    """Return the names of all devices that there are or were, by UUID."""
+    return dict(Device.objects.values_list("uuid", "name"))
 
 
 def device(ident: int) -> Device | None:

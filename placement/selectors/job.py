@@ -235,7 +235,8 @@ def _sub(job: Job, foretold: Expected | None) -> str:
 def _where(job: Job, names: dict[str, str]) -> str:
     if not job.node:
         return ""
-    return f"{names.get(job.device, job.device)} of {job.node}" if job.device else job.node
+    devices = " + ".join(names.get(uuid, uuid) for uuid in job.devices)
+    return f"{devices} of {job.node}" if devices else job.node
 
 
 def _container(job: Job) -> str:

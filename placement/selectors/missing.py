@@ -26,6 +26,8 @@ def sentence(decision: Any) -> str:
     nearest = _lack(places[0])
     if nearest is None:
         return ""
+    if places[0].get("devices"):  # of several devices the gate's own sentence names the one that lacks it
+        return ""
     if nearest.pool == RAM or not places[0].get("device"):
         where = str(places[0].get("node") or "the node")
         return f"Waits for {gib(nearest.short)} of RAM: {nearest.needs}, and {where} has {nearest.has}."

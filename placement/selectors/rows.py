@@ -148,7 +148,7 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
         workers=job.workers,
         chip=wording.rung_class(job.basis) if job.basis else "",
         rung=wording.rung(job.basis),
-        where=devices.get(job.device, job.device) if job.device else f"RAM of {job.node}",
+        where=" + ".join(devices.get(uuid, uuid) for uuid in job.devices) or f"RAM of {job.node}",
         tone=tanks.tone(job.pk),
         used=wording.of(wording.steady(used), granted) if granted is not None else gib(wording.steady(used)),
         exact=f"{used:,} bytes" if used is not None else "not measured",

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 
 from placement.domain import sweeps
 from placement.domain.submission import Submission, looks_like_gpu
 from placement.models import Device, Job, Node, Workload
-from placement.selectors import hardware
+from placement.selectors import again, hardware
 
 DIRECTORIES_SHOWN = 8
+ASKED = (
+    "gpu",
+    "exclusive",
+    "node_wanted",
+    "device_wanted",
+    "devices_wanted",
+    "image",
+    "engine",
+)  # columns that Job.request() reads
 RECENT = 200  # jobs of a user that are looked at for what they used last
 
 
@@ -22,13 +33,15 @@ class Choices:
     workloads: tuple[tuple[str, str], ...]
     devices: tuple[tuple[str, str], ...]
     nodes: tuple[tuple[str, str], ...]
+    kinds: tuple[tuple[str, str], ...]
+    backends: tuple[tuple[str, str], ...]
     directories: tuple[str, ...]
 
 
 def choices(user: AbstractBaseUser) -> Choices:
     """Return what this user's form offers; directories are those of their own jobs, newest first."""
     known = Device.objects.filter(retired=False).select_related("node").order_by("node__name", "index")
-    devices = hardware.placeable(known)
+    devices = list(hardware.placeable(known))
     nodes = list(Node.objects.order_by("name").values_list("name", flat=True))
     many = len(nodes) > 1
     recent = Job.objects.filter(user_id=user.pk).order_by("-id").values_list("cwd", flat=True)[:RECENT]
@@ -38,8 +51,16 @@ def choices(user: AbstractBaseUser) -> Choices:
         ),
         devices=tuple((d.uuid, f"{d.name} of {d.node.name}" if many else d.name) for d in devices),
         nodes=tuple((n, n) for n in nodes) if many else (),
+        kinds=_sorts(device.kind for device in devices),
+        backends=_sorts(device.backend for device in devices),
         directories=tuple(dict.fromkeys(recent))[:DIRECTORIES_SHOWN],
     )
+
+
+def _sorts(words: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return the words among which there is a choice, () where there is none."""
+    found = sorted(set(words))
+    return tuple((word.lower(), word) for word in found) if len(found) > 1 else ()
 
 
 def workload(name: str) -> Workload | None:
@@ -47,26 +68,41 @@ def workload(name: str) -> Workload | None:
     return Workload.objects.filter(name=name).first()
 
 
-def preselect(user: AbstractBaseUser, command: str, workload_name: str) -> tuple[str, str]:
-    """Return "none" or "one", and why: what it used last, else what the command looks like."""
+@dataclass(frozen=True, slots=True)
+class Preselected:
+    """What the form chooses by itself: "none", "one" or "group", why, and of a group its size as texts of fields."""
+
+    gpu: str
+    why: str
+    group: dict[str, Any] = field(default_factory=dict)
+
+
+def preselect(user: AbstractBaseUser, command: str, workload_name: str) -> Preselected:
+    """Return the devices to begin with: what it used last, else what the command looks like."""
     if not Device.objects.filter(retired=False).exists():
-        return "none", "no device is declared"
+        return Preselected("none", "no device is declared")
+    jobs = Job.objects.order_by("-id").only("command", *ASKED)
     if workload_name:
         found = workload(workload_name)
         if found is None:
-            return "none", ""
-        last = Job.objects.filter(workload_id=found.pk).order_by("-id").values_list("gpu", flat=True)
-        if used := last.first():
-            return used, f"{workload_name} used {'a' if used == 'one' else 'no'} device last time"
-        return found.gpu, f"so {workload_name} says"
+            return Preselected("none", "")
+        last = jobs.filter(workload_id=found.pk).first()
+        return _as_last(last, workload_name) if last else Preselected(found.gpu, f"so {workload_name} says")
     if not command.strip():
-        return "none", ""
-    recent = Job.objects.filter(user_id=user.pk).order_by("-id").values_list("command", "gpu")[:RECENT]
-    if used := next((gpu for typed, gpu in recent if typed == command), ""):
-        return used, f"this command used {'a' if used == 'one' else 'no'} device last time"
+        return Preselected("none", "")
+    recent = jobs.filter(user_id=user.pk)[:RECENT]
+    if same := next((job for job in recent if job.command == command), None):
+        return _as_last(same, "this command")
     if looks_like_gpu(command):
-        return "one", "python, torch, CUDA or a model server is in the command"
-    return "none", "nothing in the command points to a device"
+        return Preselected("one", "python, torch, CUDA or a model server is in the command")
+    return Preselected("none", "nothing in the command points to a device")
+
+
+def _as_last(job: Job, what: str) -> Preselected:
+    words = {"none": "no device", "one": "a device", "group": "a group"}.get(job.gpu, job.gpu)
+    asked = again.group(job)
+    size = {name: asked[name] for name in ("min_devices", "max_devices")} if job.gpu == "group" else {}
+    return Preselected(job.gpu, f"{what} used {words} last time", size)
 
 
 def unfilled(asked: Submission) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def holders(jobs: Iterable[Any], node: str, pool: str, now: PoolNow | None) -> l
     for job in jobs:
         charges = mapping(job.charges)
         # One whose device shares main memory is charged there, and seen here with what it uses.
-        if job.node != node or (pool not in charges and pool != job.device) or not charges:
+        if job.node != node or (pool not in charges and pool not in job.devices) or not charges:
             continue
         charge = mapping(charges.get(pool))
         owner = f"job:{job.pk}"

@@ -115,6 +115,7 @@ def _running(job: Job) -> dict[str, Any]:
         "state": job.state,
         "node": job.node,
         "device": job.device or None,
+        "devices": list(job.devices),
         "started_at": job.started_at,
         "charges": job.charges,
         "used": job.used,

@@ -113,7 +113,7 @@ def learned(subject: Subject, digest: str = "") -> Learned | None:
     runs = workload_runs.runs(workload_runs.of_key(subject.workload, subject.script, params))
     gpu = workloads.device_of(subject, runs)
     seen = {kind for run in runs for kind in run.row.peaks}
-    kinds = tuple(k for k in KINDS if k in seen or k == "ram" or (k == "vram" and gpu == "one"))
+    kinds = tuple(k for k in KINDS if k in seen or k == "ram" or (k == "vram" and gpu != "none"))
     sources = subjects.sources_now(subject, subjects.newest(subject, params))
     if "vram" in kinds:
         gpu = "one"

@@ -133,7 +133,7 @@ def _line(
         subject, params, runs[0].row.key.workers if runs else 1, gpu, runs[0].row.key.fingerprint if runs else ""
     )
     estimate = estimate_json(estimates.estimate_of(job, version, snapshots.knobs_now()[1]))
-    main = "vram" if gpu == "one" else "ram"
+    main = "vram" if gpu != "none" else "ram"
     return Line(
         id=subject.id,
         title=subjects.called(user, subject, params),

@@ -153,6 +153,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
             "basis": waiting.estimate.pools["ram" if pool == RAM else "vram"].basis.word,
             "settled": False,
             "note": "",
+            **({"promise": True} if waiting.request.exact and pool != RAM else {}),
             **_before(snapshot, grant.node, pool),
         }
         for pool, amount in grant.charges.items()
@@ -161,6 +162,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
         state=State.ADMITTED,
         node=grant.node,
         device=grant.device or "",
+        more_devices=",".join(grant.devices[1:]),
         basis=grant.basis,
         charges=charges,
         used={},
@@ -184,6 +186,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
             pool=pool,
             kind="ram" if pool == RAM else "vram",
             bytes=amount,
+            promise=waiting.request.exact and pool != RAM,
         )
         for pool, amount in grant.charges.items()
     )

@@ -24,6 +24,8 @@ from placement.services.receipts import count
 TOLD = "vram-told.json"  # in control/: what the job was told at its start
 LIMIT = "vram-limit.json"  # in control/: {"device", "cgroup", "limit" (bytes or null), "used" (the most seen), "why"}
 CGROUPS = "/sys/fs/cgroup"
+LONGEST_TOLD = 64 << 10  # bytes: of a group it says something of each device
+_NOTHING_TO_LIMIT = "it has no device, no cap or no control group"
 _STEP = 64 << 20  # bytes by which the most seen has to rise to be written down again
 _unable: dict[str, str] = {}  # device to why its driver keeps no limits: asked once by each process that starts jobs
 _limited: set[str] = set()  # devices on which the last limit was set
@@ -41,32 +43,45 @@ def note(run_dir: Path, told: Mapping[str, Any]) -> None:
 
 
 def limit(job: Job, cgroup: str) -> str:
-    """Have the driver keep a job's control group within its cap; return "" where it does, else why it does not.
+    """Have the driver keep a job's control group within its caps; return "" where it does, else why it does not.
 
-    ``cgroup`` is the absolute path of the leaf that the job's processes are in.
+    ``cgroup`` is the absolute path of the leaf that the job's processes are in. Each device is asked by itself.
     """
-    cap = job.charges.get(job.device, {}).get("cap") if job.device else None
+    answers = [_limit(job, device, cgroup) for device in job.devices] or [_NOTHING_TO_LIMIT]
+    return next((why for why in answers if why), "")
+
+
+def _limit(job: Job, device: str, cgroup: str) -> str:
+    cap = job.charges.get(device, {}).get("cap")
     if cap is None or not cgroup:
-        return "it has no device, no cap or no control group"
-    if job.device in _unable or not job.device.startswith("GPU-"):
-        return _unable.get(job.device, "only whole NVIDIA devices can be limited per group")
+        return _NOTHING_TO_LIMIT
+    if device in _unable or not device.startswith("GPU-"):
+        return _unable.get(device, "only whole NVIDIA devices can be limited per group")
     if cgroup.startswith(f"{CGROUPS}/unified/"):
         return "the driver limits groups of cgroup v2 alone, and main memory is governed by v1 here"
-    answer = limits.set_limit(job.device, cgroup, cap)
+    answer = limits.set_limit(device, cgroup, cap)
     if not answer.able:
-        _unable[job.device] = answer.error
-    (_limited.discard if answer.error else _limited.add)(job.device)
-    record = {"device": job.device, "cgroup": cgroup, "limit": None if answer.error else cap, "used": 0}
-    _write(job, {**record, "why": answer.error})
+        _unable[device] = answer.error
+    (_limited.discard if answer.error else _limited.add)(device)
+    record = {"device": device, "cgroup": cgroup, "limit": None if answer.error else cap, "used": 0}
+    _write(job, device, {**record, "why": answer.error})
     return answer.error
 
 
 def unlimit(job: Job) -> str:
-    """Take a job's limit away, before its group goes; "" where there was none or it is gone."""
-    kept = receipts.plain(run_dir_of(job) / "control" / LIMIT) if job.device else {}
-    if not kept.get("limit"):
-        return ""
-    return limits.clear(str(kept.get("device")), str(kept.get("cgroup"))).error
+    """Take a job's limits away, before its group goes; "" where there were none or they are gone."""
+    found = []
+    for device in job.devices:
+        kept = receipts.plain(_limit_of(job, device))
+        if kept.get("limit"):
+            found.append(limits.clear(str(kept.get("device")), str(kept.get("cgroup"))).error)
+    return next((why for why in found if why), "")
+
+
+def _limit_of(job: Job, device: str) -> Path:
+    """Return where the limit of one device is written down; of the first under the name that it always had."""
+    name = LIMIT if device == job.device else f"vram-limit-{job.devices.index(device)}.json"
+    return run_dir_of(job) / "control" / name
 
 
 def seen_as_whole(device: str) -> bool:
@@ -93,22 +108,27 @@ class Caps:
         self._seen: dict[int, tuple[object, ...]] = {}
 
     def refresh(self, job: Job, reading: Reading, members: Iterable[Identity]) -> bool:
-        """Put what is in force into the charge of the job's device; return whether it changed."""
-        if not job.device or job.device not in job.charges:
+        """Put what is in force into the charges of the job's devices; return whether one changed."""
+        devices = [device for device in job.devices if device in job.charges]
+        if not devices:
             return False
-        used = job.used.get(job.device)
-        _most_used(job, used)
-        pool = reading.pools.get(job.device)
         ours = {identity.pid for identity in members}
-        there = tuple(sorted(pid for pid, _ in pool.processes if pid in ours)) if pool else ()
-        if job.image:  # receipts are named by the numbers that its processes have inside
-            there = tuple(sorted(receipts.own_number(pid) for pid in there))
-        run_dir = run_dir_of(job)
-        now = (_changed(run_dir / "receipts"), _changed(run_dir / "control"), there, bool(used))
+        there: dict[str, tuple[int, ...]] = {}
+        for device in devices:
+            _most_used(job, device, job.used.get(device))
+            pool = reading.pools.get(device)
+            pids = tuple(sorted(pid for pid, _ in pool.processes if pid in ours)) if pool else ()
+            if job.image:  # receipts are named by the numbers that its processes have inside
+                pids = tuple(sorted(receipts.own_number(pid) for pid in pids))
+            there[device] = pids
+        run_dir, uses = run_dir_of(job), tuple(bool(job.used.get(device)) for device in devices)
+        now = (_changed(run_dir / "receipts"), _changed(run_dir / "control"), *there.values(), uses)
         if self._seen.get(job.pk) == now:
             return False
         self._seen[job.pk] = now
-        return _put(job, stand(job, there or None))
+        stands = {device: stand(job, there[device] or None, device=device) for device in devices}
+        changed = [device for device in devices if _put(job, device, stands[device])]
+        return bool(changed)
 
     def forget(self, alive: Iterable[int]) -> None:
         """Forget the jobs that are not among these."""
@@ -116,17 +136,20 @@ class Caps:
         self._seen = {pk: seen for pk, seen in self._seen.items() if pk in kept}
 
 
-def stand(job: Job, on_device: tuple[int, ...] | None = None, *, ended: bool = False) -> dict[str, Any]:
-    """Return what is in force for a job on its device, as it is stored."""
+def stand(
+    job: Job, on_device: tuple[int, ...] | None = None, *, device: str = "", ended: bool = False
+) -> dict[str, Any]:
+    """Return what is in force for a job on one of its devices (left out: the first), as it is stored."""
+    device = device or job.device
     run_dir = run_dir_of(job)
-    told, kept = (receipts.plain(run_dir / "control" / name) for name in (TOLD, LIMIT))
-    found = receipts.read(run_dir, job.device)
+    told, kept = _told_of(run_dir, device), receipts.plain(_limit_of(job, device))
+    found = receipts.read(run_dir, device)
     return cap_in_force(
         Given(
-            cap=job.charges.get(job.device, {}).get("cap"),
+            cap=job.charges.get(device, {}).get("cap"),
             driver_limit=count(kept.get("limit")),
             driver_why_not=str(kept.get("why") or "")[:200],
-            instance=count(told.get("total")) if job.device.startswith("MIG-") else None,
+            instance=count(told.get("total")) if device.startswith("MIG-") else None,
             mps=count(told.get("mps")),
             armed=found.armed,
             applied=found.applied,
@@ -143,12 +166,15 @@ def stand(job: Job, on_device: tuple[int, ...] | None = None, *, ended: bool = F
 
 def at_the_end(job: Job) -> dict[str, Any]:
     """Return a job's charges with what was in force at last: a short run may have told only now."""
-    charge = job.charges.get(job.device) if job.device else None
-    if charge is None:
-        return dict(job.charges)
-    before = charge.get("force") or {}
-    on_device = before.get("evidence", {}).get("on_device")
-    return {**job.charges, job.device: {**charge, "force": stand(job, tuple(on_device or ()) or None, ended=True)}}
+    charges = dict(job.charges)
+    for device in job.devices:
+        charge = charges.get(device)
+        if charge is None:
+            continue
+        before = charge.get("force") or {}
+        on_device = tuple(before.get("evidence", {}).get("on_device") or ()) or None
+        charges[device] = {**charge, "force": stand(job, on_device, device=device, ended=True)}
+    return charges
 
 
 def learn(job: Job, peak: int | None, at: datetime) -> None:
@@ -157,25 +183,33 @@ def learn(job: Job, peak: int | None, at: datetime) -> None:
     found = receipts.read(run_dir_of(job), job.device)
     force = job.charges.get(job.device, {}).get("force") or {}
     model = str(told.get("model") or "")
-    if not model or len(found.applied) != 1 or force.get("kind") == CapKind.WATCHED:
+    if not model or len(job.devices) != 1 or len(found.applied) != 1 or force.get("kind") == CapKind.WATCHED:
         return
     size = context_seen(peak, found.reserved.get(found.applied[0].pid))
     if size is not None and Device.objects.filter(uuid=job.device, simulated=False).exists():
         contexts.keep(model, job.user.get_username(), f"job:{job.pk}", size, at)
 
 
-def _most_used(job: Job, used: int | None) -> None:
-    path = run_dir_of(job) / "control" / LIMIT
+def _told_of(run_dir: Path, device: str) -> dict[str, Any]:
+    """Return what the job was told of one device, and what holds for all of them."""
+    told = receipts.plain(run_dir / "control" / TOLD, LONGEST_TOLD)
+    others = told.get("others")
+    own = others.get(device) if isinstance(others, dict) else None
+    return {**told, **own} if isinstance(own, dict) else told
+
+
+def _most_used(job: Job, device: str, used: int | None) -> None:
+    path = _limit_of(job, device)
     if not used or not path.exists():
         return
     kept = receipts.plain(path)
     if count(kept.get("limit")) and used >= (count(kept.get("used")) or 0) + _STEP:
-        _write(job, {**kept, "used": used})
+        _write(job, device, {**kept, "used": used})
 
 
-def _write(job: Job, record: Mapping[str, Any]) -> None:
+def _write(job: Job, device: str, record: Mapping[str, Any]) -> None:
     with contextlib.suppress(OSError):  # without a record the job is shown as watched; the limit itself holds
-        write_record(str(run_dir_of(job) / "control" / LIMIT), record, durable=False)
+        write_record(str(_limit_of(job, device)), record, durable=False)
 
 
 def _names(found: object) -> tuple[str, ...]:
@@ -189,9 +223,9 @@ def _changed(folder: Path) -> int | None:
         return None
 
 
-def _put(job: Job, force: dict[str, Any]) -> bool:
-    charge = job.charges[job.device]
+def _put(job: Job, device: str, force: dict[str, Any]) -> bool:
+    charge = job.charges[device]
     if charge.get("force") == force:
         return False
-    job.charges = {**job.charges, job.device: {**charge, "force": force}}
+    job.charges = {**job.charges, device: {**charge, "force": force}}
     return True

@@ -14,7 +14,7 @@ from calibration import contexts
 from calibration.models import PoolNow
 from placement import snapshots
 from placement.domain.cap_environment import SHIM_OFF, DeviceCap, cap_variables, mps_variables, shim_variables
-from placement.domain.environment import device_variables
+from placement.domain.environment import device_variables, group_variables
 from placement.models import Device, Job
 from placement.services import capping
 
@@ -31,48 +31,85 @@ class Surroundings:
     told: Mapping[str, Any] = field(default_factory=dict)
 
 
-def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account: bool = False) -> Surroundings:
-    """Return what a job finds of its device; ``python_path`` is the PYTHONPATH that it would have without us.
+@dataclass(frozen=True, slots=True)
+class _One:
+    """One device of a job: its row, what its pool showed last, and what the job is charged there."""
 
-    A container sees its own device alone, under another index than the machine's, so there it goes by UUID.
+    device: Device
+    row: PoolNow | None
+    charge: Mapping[str, Any]
+
+    @property
+    def cap(self) -> int | None:
+        return self.charge.get("cap")
+
+    @property
+    def model(self) -> str:
+        return self.device.model or (self.row.model if self.row else "")
+
+    @property
+    def total(self) -> int | None:
+        return self.row.total if self.row else None
+
+    @property
+    def index(self) -> int:
+        return self.row.index if self.row and self.row.index is not None else self.device.index
+
+
+def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account: bool = False) -> Surroundings:
+    """Return what a job finds of its devices; ``python_path`` is the PYTHONPATH that it would have without us.
+
+    A container sees its own devices alone, under other indices than the machine's, so there they go by UUID.
     """
     contained = bool(job.image)
-    device = Device.objects.filter(uuid=job.device).first() if job.device else None
-    if device is None:
+    rows = Device.objects.filter(uuid__in=job.devices).in_bulk(field_name="uuid") if job.devices else {}
+    now = {row.pool: row for row in PoolNow.objects.filter(node=job.node, pool__in=list(rows))} if rows else {}
+    charges = {job.device: job.charges.get(snapshots.charged_pool(job), {})}  # the first may be charged as main memory
+    charges = {u: job.charges.get(u) or charges.get(u, {}) for u in job.devices}
+    ones = [_One(rows[u], now.get(u), charges[u]) for u in job.devices if u in rows]
+    if not ones:
         return Surroundings(device_variables(None))
-    row = PoolNow.objects.filter(node=job.node, pool=device.uuid).first()
-    index = row.index if row and row.index is not None else device.index
-    variables = device_variables(device.uuid, index=index, backend=device.backend, by_uuid=contained)
+    first = ones[0]
+    seen = [(o.device.uuid, o.index) for o in ones]
+    variables = group_variables(seen, backend=first.device.backend, by_uuid=contained)
     _, instrument = snapshots.knobs_now()
-    charge = job.charges.get(snapshots.charged_pool(job), {})
-    cap, total = charge.get("cap"), row.total if row else None
-    model = device.model or (row.model if row else "")
-    context = contexts.of(model, job.user.get_username(), instrument.bytes_of("context_allowance_mib"))
-    whole = cap if capping.seen_as_whole(device.uuid) else total
-    caps = () if cap is None else (DeviceCap(device.uuid, cap, whole, charge.get("free_before")),)
+    context = contexts.of(first.model, job.user.get_username(), instrument.bytes_of("context_allowance_mib"))
+    caps = tuple(_cap(one) for one in ones if one.cap is not None)
     told = cap_variables(caps, user_env, context.bytes)
     variables |= told.variables
     folder = for_everybody() if other_account else SHIM
     shim = shim_variables(str(folder), python_path, user_env) if caps and folder else {}
-    mps = mps_variables(caps, pipe()) if _mps(device, contained) else {}
+    simulated = first.device.simulated
+    mps = mps_variables(caps, pipe()) if _mps(first.device, contained) else {}
     variables |= {**shim, **mps}
-    if device.simulated:
+    if simulated:
         variables["TIDEGATE_SIMULATED"] = str(settings.SIMULATED_DIR)
-    return Surroundings(
-        variables,
-        {
-            "device": device.uuid,
-            "cap": cap,
-            "model": "" if device.simulated else model,
-            "total": total,
-            "context": context.bytes,
-            "context_runs": context.runs,
-            "shim_off": user_env.get(SHIM_OFF) == "0",
-            "mps": cap if mps else None,
-            "kept": list(told.kept),
-            "simulated": device.simulated,
-        },
-    )
+    both = {
+        "context": context.bytes,
+        "context_runs": context.runs,
+        "shim_off": user_env.get(SHIM_OFF) == "0",
+        "kept": list(told.kept),
+    }
+    others = {one.device.uuid: _told(one, bool(mps)) for one in ones[1:]}
+    return Surroundings(variables, {**_told(first, bool(mps)), **both, **({"others": others} if others else {})})
+
+
+def _cap(one: _One) -> DeviceCap:
+    cap = one.cap or 0
+    whole = cap if capping.seen_as_whole(one.device.uuid) else one.total
+    return DeviceCap(one.device.uuid, cap, whole, one.charge.get("free_before"))
+
+
+def _told(one: _One, mps: bool) -> dict[str, Any]:
+    """Return what is written down of one device: without any value that a person set."""
+    return {
+        "device": one.device.uuid,
+        "cap": one.cap,
+        "model": "" if one.device.simulated else one.model,
+        "total": one.total,
+        "mps": one.cap if mps else None,
+        "simulated": one.device.simulated,
+    }
 
 
 def _mps(device: Device, contained: bool) -> bool:

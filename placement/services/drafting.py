@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from calibration.domain.fingerprint import fingerprint
 from calibration.domain.keys import typed_command_key, workload_key
 from placement.domain import retries, terms
 from placement.domain.errors import NotYours, Refused
+from placement.domain.requests import Gpu, Request
 from placement.domain.submission import Submission, problems
 from placement.models import IrrelevantArgument, Job, Role, Workload
 from placement.services import members, secrets
@@ -88,6 +90,7 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
         exclusive=submission.exclusive,
         node_wanted=submission.node,
         device_wanted=submission.device,
+        devices_wanted=_devices_wanted(submission),
         declared_ram=submission.declared_ram,
         declared_vram=submission.declared_vram,
         time_limit_s=submission.time_limit_s or (workload.time_limit_s if workload else None),
@@ -100,6 +103,41 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
     )
     _set_key(job, keys or Keys())
     return job
+
+
+def _devices_wanted(submission: Submission) -> dict[str, Any] | None:
+    plain = submission.gpu != Gpu.GROUP and submission.memory != "exact"
+    if plain and not (submission.device_kind or submission.backend):
+        return None
+    return {
+        "min": submission.min_devices,
+        "max": submission.max_devices,
+        "prefer_max": submission.prefer_max,
+        "per_device": submission.per_device_memory,
+        "group": submission.group_memory,
+        "even": submission.even,
+        "kind": submission.device_kind.upper() or None,
+        "backend": submission.backend.upper() or None,
+    }
+
+
+def group_of(job: Job) -> dict[str, Any]:
+    """Return the fields of a submission that say how many devices a job asks for, and what it reserves of them."""
+    asked = job.devices_wanted
+    if not asked:
+        return {}
+    each, together = asked["per_device"], asked["group"]
+    return {
+        "min_devices": asked["min"],
+        "max_devices": asked["max"],
+        "prefer_max": asked["prefer_max"],
+        "memory": "auto" if each is None and together is None else "exact",
+        "per_device_memory": each,
+        "group_memory": together,
+        "even": asked.get("even", True),
+        "device_kind": (asked.get("kind") or "").lower(),
+        "backend": (asked.get("backend") or "").lower(),
+    }
 
 
 def another(first: Job, keys: Keys, **other: Any) -> Job:
@@ -142,7 +180,19 @@ def _set_key(job: Job, keys: Keys) -> None:
         key = typed_command_key(*asked, keys.irrelevant(script), image=job.image or "")
         job.key_workload, job.key_params, job.key_script = key.workload[:200], key.params, key.script[:500]
         files = [Path(key.source)] if key.source else []
+    if job.gpu == Gpu.GROUP:
+        job.key_params = _on_devices(job.key_params, job.request())
     job.key_fingerprint = keys.fingerprint(files)
+
+
+def _on_devices(params: str, request: Request) -> str:
+    """Return a key's parameters with the number of devices asked for: on more of them a run needs less of each."""
+    low, high = request.min_devices, request.max_devices
+    said = str(low) if low == high else f"{low} to {high}"
+    known = json.loads(params)
+    if isinstance(known, dict):
+        return json.dumps({**known, "devices taken": said}, ensure_ascii=False, sort_keys=True)
+    return json.dumps([f"devices: {said}", *known], ensure_ascii=False)
 
 
 def _workload(submission: Submission) -> Workload | None:

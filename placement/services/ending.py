@@ -102,7 +102,7 @@ def judged(
 ) -> Ending:
     """Return how an attempt ended, read from its records and the reading that saw it; nothing is stored yet."""
     run_dir = run_dir_of(job)
-    told = job.charges.get(job.device, {}).get("cap")
+    told = max((cap for d in job.devices if (cap := job.charges.get(d, {}).get("cap")) is not None), default=None)
     receipt, refused_at = evidence.cap_receipt(run_dir, told) or (None, None)
     now = timezone.now()
     ended_at = _when(record.ended_at if record else None) or now

@@ -53,8 +53,18 @@ def container(run_dir: Path, record: ExitRecord) -> dict[str, Any]:
 
 
 def driver_limit(run_dir: Path) -> dict[str, Any] | None:
-    """Return the driver's own limit for this job and the most that was seen in use, None where there was none."""
-    return read_json(control_path(run_dir, "vram-limit.json"))
+    """Return the driver's own limit for this job and the most that was seen in use, None where there was none.
+
+    Of several devices the one that was nearest to its limit.
+    """
+    folder = Path(control_path(run_dir, "vram-limit.json")).parent
+    found = [kept for path in sorted(folder.glob("vram-limit*.json"))[:64] if (kept := read_json(path)) is not None]
+    return max(found, key=_share, default=None)
+
+
+def _share(kept: dict[str, Any]) -> float:
+    used, limit = kept.get("used"), kept.get("limit")
+    return used / limit if _is_count(used) and _is_count(limit) and limit else 0.0
 
 
 def cap_receipt(run_dir: Path, cap: int | None = None) -> tuple[dict[str, int], float] | None:

@@ -23,7 +23,7 @@ from placement.domain.jobs import State
 from placement.domain.plan import Plan
 from placement.domain.snapshot import Waiting
 from placement.domain.told import judged
-from placement.domain.wire import decision_json, estimate_json
+from placement.domain.wire import decision_json, devices_json, estimate_json
 from placement.models import DecisionRecord, Job
 from placement.services import causes
 
@@ -169,7 +169,7 @@ def _plan_of(decision: Decision) -> dict[str, Any]:
     planned = decision.planned
     if planned is None or not planned.keeps or planned.at is None:
         return {}
-    return {"node": planned.node, "device": planned.device, "at": planned.at, "epoch": clock.epoch()}
+    return {"node": planned.node, **devices_json(planned.devices), "at": planned.at, "epoch": clock.epoch()}
 
 
 def _gist(headline: str, decision: Decision) -> int:
@@ -180,8 +180,8 @@ def _gist(headline: str, decision: Decision) -> int:
         for asked in checks
         for c in asked
     )
-    places = tuple((one.node, one.device) for one in decision.candidates)
-    plan = decision.planned and (decision.planned.node, decision.planned.device, decision.planned.at)
+    places = tuple((one.node, one.devices) for one in decision.candidates)
+    plan = decision.planned and (decision.planned.node, decision.planned.devices, decision.planned.at)
     return hash((headline, decision.code, places, told, plan))
 
 

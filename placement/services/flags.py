@@ -22,21 +22,27 @@ def of(job: Job, reading: Reading, over: int, cached: int) -> list[str]:
         and used - charge["granted"] > max(over, charge.get("margin") or 0)
     ]
     for pool, used in sorted(job.used.items()):
-        if pool in (RAM, job.device) or not used:
+        if pool == RAM or pool in job.devices or not used:
             continue
         name = reading.pools[pool].name if pool in reading.pools else pool
-        leased = reading.pools[job.device].name if job.device in reading.pools else (job.device or "no device")
+        leased = " + ".join(_name(device, reading) for device in job.devices) or "no device"
         flags.append(f"uses {gib(used)} on {name}, which it does not lease (it leases {leased})")
-    if job.device and job.device in job.used and job.used[job.device] is None:
+    if any(device in job.used and job.used[device] is None for device in job.devices):
         flags.append("its device memory is not reported by the driver")
     if job.image:
         flags += engines.flags(job)
     elif unkept := containers.unkept(job.command, job.argv):
         flags.append(unkept)
-    if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
-        flags.append("its device is lost")
-    if job.device in reading.pools and reading.pools[job.device].state is PoolState.GONE:
-        flags.append("its device is gone: a MIG instance, removed")
+    for device in (device for device in job.devices if device in reading.pools):
+        which = f"its device {_name(device, reading)}" if len(job.devices) > 1 else "its device"
+        if reading.pools[device].state is PoolState.LOST:
+            flags.append(f"{which} is lost")
+        elif reading.pools[device].state is PoolState.GONE:
+            flags.append(f"{which} is gone: a MIG instance, removed")
     if cached >= _CACHED_WORTH_TELLING:
         flags.append(f"+{gib(cached)} of cached files, which are no need: the kernel can drop them")
     return flags
+
+
+def _name(device: str, reading: Reading) -> str:
+    return reading.pools[device].name if device in reading.pools else device

@@ -93,7 +93,7 @@ def ask(snapshot: Snapshot, waiting: Waiting) -> PlannedStart | None:
     """
     if len(snapshot.waiting) > MOST_ASKED:
         why = f"{len(snapshot.waiting):,} jobs wait before it. Once it is one of them, a time is worked out."
-        return PlannedStart("", None, None, None, why_none=why)
+        return PlannedStart("", (), None, None, why_none=why)
     made = plan(replace(snapshot, waiting=(*snapshot.waiting, waiting)))
     told = predicted(made).get(waiting.job)
     return None if told is None else _record().corrected(told, soonest([waiting], snapshot.wall).get(waiting.job, 0.0))

@@ -173,6 +173,7 @@ def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyTyp
         exclusive=old.exclusive,
         node=old.node_wanted,
         device=old.device_wanted,
+        **drafting.group_of(old),
         declared_ram=more.get("ram", old.declared_ram),
         declared_vram=more.get("vram", old.declared_vram),
         time_limit_s=old.time_limit_s,
@@ -234,7 +235,7 @@ def waiting_of(job: Job, snapshot: Snapshot, ties: tuple[Tie, ...]) -> Waiting:
 
 def why_never(snapshot: Snapshot, waiting: Waiting) -> tuple[Check, ...]:
     """Return why it could never start (its owner's quota, or what each place gives at most), nothing when it could."""
-    beyond = never_under(waiting.conditions.quota if waiting.conditions else None, waiting.estimate)
+    beyond = never_under(waiting.conditions.quota if waiting.conditions else None, waiting.request, waiting.estimate)
     if beyond is not None:
         return (beyond,)
     said = could_ever(snapshot, waiting.request, waiting.estimate)

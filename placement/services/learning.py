@@ -11,18 +11,16 @@ from typing import Any
 from calibration import rows
 from calibration import services as instrument
 from calibration.domain.attribution import unexplained_growth
-from calibration.domain.charge import Settled, held, settle
 from calibration.domain.deaths import Death
 from calibration.domain.knobs import Knobs
-from calibration.domain.ladder import Basis
 from calibration.domain.preallocation import looks_preallocated, took_what_it_was_given
 from calibration.domain.samples import RAM, Attribution, Reading
-from calibration.domain.windows import Window, both_in_one, close, flat_band, observe
+from calibration.domain.windows import Window, close, flat_band, observe
 from calibration.models import OpenWindow, Sediment
-from placement import estimates, snapshots
-from placement.domain import containers
+from placement import estimates
 from placement.models import Job
 from placement.services import engines
+from placement.services.settling import pool_of_both, settled
 
 SAVE_EVERY = 5.0  # seconds between saves of a window whose peaks do not move
 
@@ -38,6 +36,7 @@ class Open:
     read_at: Mapping[str, float | None] = field(default_factory=dict)  # per pool: of the last sample
     unexplained: int | None = None  # the most on its device that no process list explained while it ran
     unexplained_now: int | None = None
+    device_peaks: dict[str, int] = field(default_factory=dict)  # by device, since this process watches
 
 
 class Windows:
@@ -78,23 +77,23 @@ class Windows:
             return False  # its image is being fetched: what the client takes is no need
         kept = self.of(job, reading.at)
         used = _used(job, reading, attribution, kept.window.started_at, knobs)
-        read_at = {pool: reading.pools[pool].read_at for pool in (RAM, job.device) if pool in reading.pools}
-        amounts = {
-            ("ram" if pool == RAM else "vram"): used.get(pool)
-            for pool, moment in read_at.items()
-            if moment != kept.read_at.get(pool)
-        }
+        read_at = {pool: reading.pools[pool].read_at for pool in (RAM, *job.devices) if pool in reading.pools}
+        new = [pool for pool, moment in read_at.items() if moment != kept.read_at.get(pool)]
+        amounts = {"ram": used.get(RAM)} if RAM in new else {}
+        if any(pool != RAM for pool in new):
+            amounts["vram"] = _most(job, used, kept.device_peaks)
         kept.read_at = read_at
         if pool_of_both(job) == RAM:  # what each kind needs is learned apart, though both came out of one pool
             amounts = _apart(amounts, used.get(job.device))
-        busy = reading.pools[job.device].busy if job.device in reading.pools else None
+        works = [reading.pools[device].busy for device in job.devices if device in reading.pools]
+        busy = max((share for share in works if share is not None), default=None)
         kept.window = observe(kept.window, reading.at, amounts, busy, knobs)
         if job.device:
             left = kept.unexplained_now = attribution.unexplained.get(job.device)
             kept.unexplained = left if kept.unexplained is None else max(kept.unexplained, left or 0)
         before = (job.used, job.charges)
         job.used = used
-        job.charges = _settled(job, kept.window, reading.at, knobs, version)
+        job.charges = settled(job, kept.window, reading.at, knobs, version)
         if RAM in job.charges:
             job.charges[RAM]["approximate"] = not attribution.exact.get(owner(job), True)
         self._save(job, kept, reading.at, knobs)
@@ -146,8 +145,7 @@ class Windows:
         kept_open = self._of(job, at, begin=False)
         window = kept_open.window
         # Of a charge for both kinds in one pool no part is known to be either's: it says nothing of what each needs.
-        alone = {} if pool_of_both(job) == RAM else job.charges
-        by_kind = {("ram" if pool == RAM else "vram"): charge for pool, charge in alone.items()}
+        by_kind = {} if pool_of_both(job) == RAM else _by_kind(job)
         row = close(
             window,
             at,
@@ -168,6 +166,8 @@ class Windows:
         if row is not None and (not row.by_kernel or rows.says_more(row)):
             row = replace(row, duration=row.duration if duration is None else duration)
             peaks = [row.peaks["vram"]] if job.device and "vram" in row.peaks else []
+            if peaks and len(job.devices) > 1:
+                peaks = sorted(kept_open.device_peaks.values(), reverse=True) or peaks
             kept = instrument.keep(row, owner(job), job.user.get_username(), ended_at, peaks)
         instrument.drop_window(owner(job))
         return kept
@@ -183,6 +183,29 @@ def _began(job: Job) -> float | None:
     if job.image:
         return engines.begun_at(job)
     return job.started_at.timestamp() if job.started_at else None
+
+
+def _most(job: Job, used: Mapping[str, int | None], peaks: dict[str, int]) -> int | None:
+    """Return the most that a job holds of any of its devices: what a device is expected to need is learned from it.
+
+    None where that of one device cannot be told.
+    """
+    seen = [(device, used[device]) for device in job.devices if device in used]
+    for device, amount in seen:
+        if amount is not None:
+            peaks[device] = max(amount, peaks.get(device, 0))
+    known = [amount for _, amount in seen if amount is not None]
+    return max(known) if known and len(known) == len(seen) else None
+
+
+def _by_kind(job: Job) -> dict[str, Any]:
+    """Return a charge per kind of memory, of several devices the largest."""
+    found: dict[str, Any] = {}
+    for pool, charge in job.charges.items():
+        kind = "ram" if pool == RAM else "vram"
+        if kind not in found or charge["at_start"] > found[kind]["at_start"]:
+            found[kind] = charge
+    return found
 
 
 def _free_before(job: Job) -> int | None:
@@ -228,66 +251,9 @@ def _used(
     return used
 
 
-def pool_of_both(job: Job) -> str:
-    """Return the pool that a job's device memory is charged to, "" for a job without a device."""
-    return snapshots.charged_pool(job)
-
-
 def _apart(amounts: Mapping[str, int | None], on_device: int | None) -> dict[str, int | None]:
     """Return a sample with main memory without what the device took of it."""
     ram = amounts.get("ram")
     if "ram" not in amounts:
         return dict(amounts)
     return {**amounts, "ram": None if ram is None or on_device is None else max(0, ram - on_device)}
-
-
-def _to_peak(job: Job, version: int, kind: str, together: bool) -> float | None:
-    if not together:
-        return estimates.seconds_to_peak(job, version, kind)
-    found = [estimates.seconds_to_peak(job, version, each) for each in ("ram", "vram")]
-    known = [seconds for seconds in found if seconds is not None]
-    return max(known) if len(known) == len(found) else None
-
-
-def _tells_little(job: Job) -> bool:
-    """Return whether a job starts containers itself: what is seen of it looks settled while they fill the machine."""
-    return not job.image and bool(containers.unkept(job.command, job.argv))
-
-
-def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) -> dict[str, Any]:
-    charges: dict[str, Any] = {}
-    vram = window.levels.get("vram")
-    seen = (vram is not None and vram.peak > 0) if job.device else None
-    together = pool_of_both(job) == RAM
-    if together:
-        window = both_in_one(window)
-    for pool, charge in job.charges.items():
-        kind = "ram" if pool == RAM else "vram"
-        before = (
-            Settled(charge["granted"], True, charge.get("proof"), charge.get("note", ""))
-            if charge.get("settled")
-            else None
-        )
-        now = settle(
-            charge["granted"],
-            Basis[charge["basis"].upper()],
-            window,
-            knobs,
-            kind=kind,
-            at=at,
-            measured_need=charge["at_start"],
-            seconds_to_peak=_to_peak(job, version, kind, together),
-            shape_varies=bool(job.workload and job.workload.shape_varies) or _tells_little(job),
-            seen_on_device=seen,
-            fixed_cap=charge.get("cap") if kind == "vram" else None,
-            before=before,
-        )
-        charges[pool] = {
-            **charge,
-            "granted": now.granted,
-            "held": held(now.granted, job.used.get(pool)),
-            "settled": now.settled,
-            "proof": now.proof,
-            "note": now.note,
-        }
-    return charges

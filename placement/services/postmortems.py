@@ -31,7 +31,7 @@ def of(
     """
     if verdict.memory is None or verdict.outcome not in (Outcome.CAP_EXCEEDED, Outcome.OUT_OF_MEMORY):
         return None
-    pool = RAM if verdict.memory == "ram" else job.device
+    pool = RAM if verdict.memory == "ram" else _fullest(job)
     if not pool or not job.node:
         return None
     charge = job.charges.get(pool, {})
@@ -55,6 +55,15 @@ def of(
             outsiders=outsiders,
         )
     )
+
+
+def _fullest(job: Job) -> str:
+    """Return the device on which a run was nearest to what it was granted, or most above it; "" without any."""
+
+    def above(device: str) -> int:
+        return (job.used.get(device) or 0) - job.charges.get(device, {}).get("granted", 0)
+
+    return max(job.devices, key=above, default="")
 
 
 def kept(finding: Finding) -> dict[str, Any]:

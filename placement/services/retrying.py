@@ -15,7 +15,6 @@ from placement import estimates, snapshots
 from placement.domain.conditions import ended
 from placement.domain.feasibility import could_ever
 from placement.domain.jobs import Outcome
-from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.retries import MEMORY_DEATHS, Policy, from_json, too_small
 from placement.domain.wire import estimate_json
 from placement.models import Job
@@ -24,7 +23,8 @@ from placement.services import members, postmortems, tying
 log = logging.getLogger(__name__)
 _COPIED = (
     *("name", "note", "user", "workload", "params", "command", "argv", "setup", "cwd", "environment", "workers"),
-    *("gpu", "exclusive", "node_wanted", "device_wanted", "declared_ram", "declared_vram", "time_limit_s", "priority"),
+    *("gpu", "exclusive", "node_wanted", "device_wanted", "devices_wanted"),
+    *("declared_ram", "declared_vram", "time_limit_s", "priority"),
     *("key_workload", "key_fingerprint", "key_params", "key_script", "demo", "array", "array_index", "retry_policy"),
     *("image", "engine"),
 )
@@ -92,14 +92,7 @@ def _refused(job: Job, again: Job) -> str:
         return f"the next run would be charged no more than the {gib(charged)} of {kind} that were too little"
     snapshot = snapshots.take(without_jobs=True)
     _, instrument = snapshots.knobs_now()
-    request = Request(
-        Gpu(again.gpu),
-        Exclusive(again.exclusive),
-        again.node_wanted or None,
-        again.device_wanted or None,
-        (again.engine or "any") if again.image else "",
-    )
-    said = could_ever(snapshot, request, estimates.estimate_of(again, rows.version(), instrument))
+    said = could_ever(snapshot, again.request(), estimates.estimate_of(again, rows.version(), instrument))
     return "" if any(check.ok for check in said) else said[0].sentence
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib import messages
@@ -14,7 +15,7 @@ from placement.domain.errors import Infeasible, NotYours, Refused, UnreadableSec
 from placement.forms import prefill, script
 from placement.forms.submit import SubmitForm
 from placement.models import Job, Role
-from placement.selectors import access, again, engines, expected, ladder, submit, verdict, wording
+from placement.selectors import access, again, answer, devices, engines, expected, ladder, submit, verdict, wording
 from placement.selectors.again import Again
 from placement.services import drafting, sweeps
 from placement.views import wake
@@ -57,8 +58,8 @@ def estimate(request: HttpRequest) -> HttpResponse:
     """Return what the gate would say of the form as it stands now."""
     data = request.POST
     response = render(request, "placement/_estimate.html", _asked_about(request, _form(request, data), data))
-    gpu, why = submit.preselect(request.user, data.get("command", ""), _chosen(data))
-    response["HX-Trigger"] = json.dumps({"preselect": {"gpu": gpu, "why": why}})
+    chosen = submit.preselect(request.user, data.get("command", ""), _chosen(data))
+    response["HX-Trigger"] = json.dumps({"preselect": asdict(chosen)})
     return response
 
 
@@ -122,6 +123,7 @@ def _asked_about(request: HttpRequest, form: SubmitForm, data: Any) -> dict[str,
         "preview": seen,
         "sweep": sweep,
         "verdict": verdict.of(seen.decision),
+        "answer": answer.of(seen, devices.named()),
         "expected": expected.preview(seen.decision["planned"], timezone.now(), asked.not_before),
         "ladders": ladder.ladders(seen.estimate),
         "takes": "" if sweep is None or sweep.seconds is None else wording.span(max(1.0, sweep.seconds)),
@@ -139,7 +141,9 @@ def _whole(request: HttpRequest) -> Any:
     usual = submit.choices(request.user).directories
     data.setdefault("kind", "command")
     data.setdefault("cwd", usual[0] if usual else "")
-    data.setdefault("gpu", submit.preselect(request.user, data.get("command", ""), "")[0])
+    chosen = submit.preselect(request.user, data.get("command", ""), "")
+    for name, value in {"gpu": chosen.gpu, **chosen.group}.items():
+        data.setdefault(name, value)
     return data
 
 

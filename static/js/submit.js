@@ -34,11 +34,12 @@
   });
 
   document.addEventListener("preselect", (event) => {
-    const { gpu, why } = event.detail;
-    const radio = form.querySelector(`[name="gpu"][value="${gpu === "one" ? "one" : "none"}"]`);
+    const { gpu, why, group } = event.detail;
+    const radio = form.querySelector(`[name="gpu"][value="${["one", "group"].includes(gpu) ? gpu : "none"}"]`);
     document.getElementById("gpu-why").textContent = touched.has("gpu") ? "" : why;
     if (touched.has("gpu") || !radio || radio.checked) return;
     radio.checked = true;
+    for (const [name, value] of Object.entries(group || {})) if (!touched.has(name)) form.elements[name].value = value;
     radio.dispatchEvent(new Event("change", { bubbles: true }));
   });
 

@@ -165,7 +165,7 @@ def test_the_driver_keeps_a_group_within_the_cap_where_it_can(
     assert capping.limit(job, str(tmp_path)) == ""
     assert capping.stand(job)["sentence"] == "capped by the driver at 12.0 GiB"
     job.used = {"GPU-a": 11 * GIB}
-    capping._most_used(job, 11 * GIB)
+    capping._most_used(job, job.device, 11 * GIB)
     kept = receipts.plain(lifecycle.run_dir_of(job) / "control" / capping.LIMIT)
     assert (kept["limit"], kept["used"]) == (12 * GIB, 11 * GIB)
     Device.objects.update(uuid="GPU-a")

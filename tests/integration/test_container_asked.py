@@ -128,6 +128,9 @@ def test_an_account_of_its_own_its_device_and_the_shim_are_in_the_line(
     listed = engines.spec(job, tmp_path, {"argv": ["t.py", "-x"]}, bob, given, None)["argv"]
     assert listed[-3:] == ["team/train:2", "t.py", "-x"]
     assert f"{shim}:{shim}:ro" not in listed
+    job.more_devices = "GPU-b"
+    both = engines.spec(job, tmp_path, {"command": "t.py"}, bob, given, None)["argv"]
+    assert both[both.index("--gpus") + 1] == '"device=GPU-a,GPU-b"'
     with pytest.raises(Refused, match="colon"):
         engines.spec(
             Job(pk=7, attempt=1, node="testnode", cwd="/a:b", image="x"), tmp_path, {"command": "x"}, bob, {}, None

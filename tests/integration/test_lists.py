@@ -14,6 +14,7 @@ from calibration import rows
 from calibration.models import Sediment
 from placement.models import AuditEntry, DecisionRecord, Job, Role
 from placement.selectors import lists, submit
+from placement.selectors.submit import Preselected
 from tests.integration.rows import a_finished, a_job, a_machine, a_user
 
 pytestmark = pytest.mark.django_db
@@ -128,9 +129,9 @@ def test_the_form_remembers_what_a_command_used_last(ada: Any) -> None:
     a_machine()
     a_job(ada, command="python a.py", gpu="none")
     a_job(a_user("bob"), command="python a.py", gpu="one")
-    assert submit.preselect(ada, "python a.py", "") == ("none", "this command used no device last time")
-    assert submit.preselect(ada, "python b.py", "")[0] == "one"
-    assert submit.preselect(ada, "", "unknown") == ("none", "")
+    assert submit.preselect(ada, "python a.py", "") == Preselected("none", "this command used no device last time")
+    assert submit.preselect(ada, "python b.py", "").gpu == "one"
+    assert submit.preselect(ada, "", "unknown") == Preselected("none", "")
 
 
 @pytest.mark.parametrize("model", ["job", "lease", "decisionrecord", "auditentry"])

@@ -22,7 +22,7 @@ def a_past(play: float, waited: float | None, late: float | None = None, **more:
 
 def told(in_s: float, late_s: float | None = None, *, keeps: bool = False, sure: str = "learned") -> PlannedStart:
     late_s = in_s if late_s is None else late_s
-    return PlannedStart("atlas", "GPU-0", 1000.0 + in_s, in_s, sure, keeps=keeps, late_s=late_s)
+    return PlannedStart("atlas", ("GPU-0",), 1000.0 + in_s, in_s, sure, keeps=keeps, late_s=late_s)
 
 
 def test_a_short_record_changes_nothing_but_the_least_width() -> None:
@@ -110,7 +110,7 @@ def test_what_holds_of_every_correction(
 
 
 def test_where_nothing_is_told_nothing_is_corrected() -> None:
-    none = PlannedStart("", None, None, None, why_none="#90 has no end.")
+    none = PlannedStart("", (), None, None, why_none="#90 has no end.")
     assert Record().corrected(none) is none
 
 

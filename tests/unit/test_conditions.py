@@ -16,9 +16,13 @@ from placement.domain.gate import decide
 from placement.domain.jobs import Outcome, State
 from placement.domain.plan import plan
 from placement.domain.prerequisites import never_under
+from placement.domain.requests import Gpu, Request
 from placement.domain.snapshot import Snapshot, Waiting
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting, an_estimate
 from tests.examples import examples
+
+ONE = Request(Gpu.ONE)
+
 
 WALL = 1_700_000_000.0
 ENDS = [(state, None) for state in (State.QUEUED, State.ADMITTED, State.RUNNING)]
@@ -106,13 +110,13 @@ def test_a_quota_names_holders_limit_and_need() -> None:
 
 def test_more_than_the_whole_quota_can_never_start_and_says_so() -> None:
     quota = Quota("alice", vram=16 * GIB)
-    check = never_under(quota, an_estimate(20 * GIB))
+    check = never_under(quota, ONE, an_estimate(20 * GIB))
     assert check is not None
     assert check.sentence.startswith("Can never start under alice's quota of 16.0 GiB of device memory: it needs 20.0")
     assert decide(a_snapshot(), waiting(vram=20 * GIB, quota=quota)).headline == check.sentence
-    assert never_under(quota, an_estimate(16 * GIB)) is None
-    assert never_under(quota, an_estimate(None)) is None
-    assert never_under(None, an_estimate(20 * GIB)) is None
+    assert never_under(quota, ONE, an_estimate(16 * GIB)) is None
+    assert never_under(quota, ONE, an_estimate(None)) is None
+    assert never_under(None, ONE, an_estimate(20 * GIB)) is None
 
 
 def test_equal_jobs_under_one_quota_share_an_answer_and_those_of_others_do_not() -> None:

@@ -50,6 +50,17 @@ def test_a_device_that_no_container_is_given_is_no_place() -> None:
     assert decide(snapshot, asking(Request(Gpu.ONE))).candidates
 
 
+def test_a_group_in_a_container_takes_such_devices_alone() -> None:
+    cards = [a_device(index=number) for number in range(2)]
+    other = a_device(index=2, backend="ROCM")
+    pair = a_waiting(1, GIB, 1 << 20, group=(2, 2), engine="docker")
+    found = decide(a_snapshot(replace(DOCKER, devices=(*cards, other))), pair)
+    assert [candidate.devices for candidate in found.candidates] == [("GPU-0", "GPU-1")]
+    assert found.verdict is Verdict.START
+    short = decide(a_snapshot(replace(DOCKER, devices=(cards[0], other))), pair)
+    assert short.headline == "Can never start: it needs 2 devices of one node, and there is 1 on atlas."
+
+
 @pytest.mark.parametrize(
     "container, code, outcome",
     [

@@ -111,7 +111,7 @@ def test_no_younger_start_moves_a_plan_later(days: range, wrong: float) -> None:
         if bar is None or not cycle.made.starts:
             return
         mine = next(waiting for waiting in cycle.snapshot.waiting if waiting.job == bar.job)
-        here = Request(Gpu.ONE, bar.exclusive, device=bar.look.place.uuid)
+        here = Request(Gpu.ONE, bar.exclusive, device=bar.look.place.uuids[0])
 
         def bare(snapshot: Snapshot, keep: Callable[[Waiting], bool]) -> Snapshot:
             """Return the snapshot with only such jobs waiting, and the planned one tied to its place."""

@@ -9,6 +9,7 @@ from placement.domain.environment import (
     build_environment,
     device_variables,
     framework_variables,
+    group_variables,
     overruled,
     shown,
 )
@@ -120,3 +121,17 @@ def test_plain_values_are_shown_and_passwords_in_addresses_are_not() -> None:
         "PATH": "/bin",
         "PROXY": "http://bob:•••@proxy:80/",
     }
+
+
+def test_a_group_is_seen_in_the_order_of_its_grant() -> None:
+    assert group_variables([("GPU-b", 1), ("GPU-a", 0)]) == {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": "1,0",
+        "TIDEGATE_DEVICE_UUIDS": "GPU-b,GPU-a",
+    }
+    assert group_variables([("GPU-b", 1), ("GPU-a", None)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,GPU-a"
+    contained = group_variables([("GPU-b", 1), ("GPU-a", 0)], by_uuid=True)
+    assert contained["CUDA_VISIBLE_DEVICES"] == "GPU-b,GPU-a", "a container has other indices than the machine"
+    rocm = group_variables([("GPU-b", 3), ("GPU-a", 0)], backend="ROCM")
+    assert (rocm["ROCR_VISIBLE_DEVICES"], rocm["HIP_VISIBLE_DEVICES"]) == ("3,0", "0,1")
+    assert group_variables([("GPU-a", 2)]) == device_variables("GPU-a", index=2)

@@ -375,7 +375,7 @@ def test_without_a_gpu_library_the_refusal_says_so() -> None:
 
 def test_a_leading_place_has_few_objections_then_late_ones_then_a_small_shortfall() -> None:
     def place(label: str, *checks: Check) -> Candidate:
-        return Candidate("atlas", label, label, checks)
+        return Candidate("atlas", (label,), label, checks)
 
     def no(code: Code, short: int = 0) -> Check:
         return Check(code, False, "", shortfall=short)

@@ -133,7 +133,7 @@ def test_an_outsider_gives_no_plan_sets_nothing_aside_and_is_named() -> None:
 
 def test_a_run_that_outlasts_its_prediction_is_expected_to_take_a_share_more_and_stays_in_the_plan() -> None:
     late = (a_running(90, 16 * GIB, 16 * GIB, elapsed=201.0, learned=100.0),)
-    large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 950.0))
+    large = replace(LARGE, plan=KeptPlan("atlas", ("GPU-0",), 950.0))
     young = (a_waiting(2, GIB, limit=1.0), a_waiting(3, 5 * GIB))
     found = decided(a_snapshot(FULL_CARD, running=late, waiting=(large, *young)))
     assert found[1].planned is not None
@@ -157,36 +157,36 @@ class TestKeptPlan:
         return found.device, found.at
 
     def test_it_moves_earlier(self) -> None:
-        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 5000.0))
+        large = replace(LARGE, plan=KeptPlan("atlas", ("GPU-0",), 5000.0))
         assert self.planned(a_snapshot(FULL_CARD, running=BUSY, waiting=(large,))) == ("GPU-0", 1060.0)
 
     def test_it_moves_to_another_device_that_is_earlier(self) -> None:
         node = a_node(a_device(24 * GIB, 16 * GIB), a_device(24 * GIB, 16 * GIB, index=1))
         running = (*BUSY, a_running(91, 16 * GIB, 16 * GIB, device=1, elapsed=0.0, limit=20.0))
-        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 1060.0))
+        large = replace(LARGE, plan=KeptPlan("atlas", ("GPU-0",), 1060.0))
         assert self.planned(a_snapshot(node, running=running, waiting=(large,))) == ("GPU-1", 1020.0)
 
     def test_a_younger_start_that_overruns_does_not_move_it(self) -> None:
         young = a_running(5, 8 * GIB, 8 * GIB, elapsed=10.0, limit=500.0, arrival=5)
-        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 1060.0))
+        large = replace(LARGE, plan=KeptPlan("atlas", ("GPU-0",), 1060.0))
         node = a_node(a_device(24 * GIB, 24 * GIB))
         assert self.planned(a_snapshot(node, running=(*BUSY, young), waiting=(large,))) == ("GPU-0", 1060.0)
 
     def test_another_cause_moves_it_later(self) -> None:
         older = a_running(80, 8 * GIB, 8 * GIB, elapsed=0.0, limit=500.0)
-        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 1060.0))
+        large = replace(LARGE, plan=KeptPlan("atlas", ("GPU-0",), 1060.0))
         node = a_node(a_device(24 * GIB, 24 * GIB))
         assert self.planned(a_snapshot(node, running=(*BUSY, older), waiting=(large,))) == ("GPU-0", 1500.0)
 
     def test_a_device_that_is_lost_gives_the_plan_up(self) -> None:
         node = a_node(a_device(24 * GIB, None, state=PoolState.LOST), a_device(24 * GIB, 16 * GIB, index=1))
         running = (a_running(91, 16 * GIB, 16 * GIB, device=1, elapsed=0.0, limit=900.0),)
-        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 1060.0))
+        large = replace(LARGE, plan=KeptPlan("atlas", ("GPU-0",), 1060.0))
         assert self.planned(a_snapshot(node, running=running, waiting=(large,))) == ("GPU-1", 1900.0)
 
     def test_it_is_kept_while_an_ended_jobs_memory_is_on_its_way_back(self) -> None:
         node = a_node(a_device(24 * GIB, 16 * GIB, unexplained=16 * GIB))
-        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 995.0))
+        large = replace(LARGE, plan=KeptPlan("atlas", ("GPU-0",), 995.0))
         young = a_waiting(2, 4 * GIB, limit=1.0)
         found = decided(a_snapshot(node, waiting=(large, young)))
         assert found[2].code is Code.SET_ASIDE
@@ -197,7 +197,7 @@ class TestKeptPlan:
         who = ((90, "alice", "train", 16 * GIB),)
         device = a_device(24 * GIB, 16 * GIB, external=16 * GIB, external_who=who)
         node = a_node(replace(device, pool=replace(device.pool, draining=True)))
-        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 900.0))
+        large = replace(LARGE, plan=KeptPlan("atlas", ("GPU-0",), 900.0))
         found = decided(a_snapshot(node, waiting=(large, a_waiting(2, 4 * GIB, limit=1.0))))
         assert found[2].code is Code.SET_ASIDE
         assert "still coming back" in found[1].headline
@@ -205,7 +205,7 @@ class TestKeptPlan:
     def test_it_is_given_up_for_an_outsider_with_a_name(self) -> None:
         who = ((900, "u2", "python", 16 * GIB),)
         node = a_node(a_device(24 * GIB, 16 * GIB, external=16 * GIB, external_who=who))
-        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 1060.0))
+        large = replace(LARGE, plan=KeptPlan("atlas", ("GPU-0",), 1060.0))
         found = decided(a_snapshot(node, waiting=(large, a_waiting(2, 4 * GIB))))
         assert found[2].verdict is Verdict.START
 
@@ -216,7 +216,7 @@ class TestKeptPlan:
 
     def test_a_moment_between_two_readings_moves_nothing(self) -> None:
         running = (replace(BUSY[0], elapsed=40.3),)
-        large = replace(LARGE, plan=KeptPlan("atlas", "GPU-0", 1060.0))
+        large = replace(LARGE, plan=KeptPlan("atlas", ("GPU-0",), 1060.0))
         assert self.planned(a_snapshot(FULL_CARD, running=running, waiting=(large,))) == ("GPU-0", 1060.0)
 
 
@@ -332,7 +332,7 @@ class Clock:
             planned = decision.planned
             if planned is not None and planned.keeps and planned.at is not None:
                 self.bars.append((self.now, decision.job, planned.at))
-                self.queue[decision.job] = replace(waiting, plan=KeptPlan(planned.node, planned.device, planned.at))
+                self.queue[decision.job] = replace(waiting, plan=KeptPlan(planned.node, planned.devices, planned.at))
 
     def snapshot(self) -> Snapshot:
         running = []
@@ -351,7 +351,7 @@ class Clock:
                     w.user,
                     "atlas",
                     charges,
-                    device,
+                    (device,) if device else (),
                     elapsed=self.now - began,
                     limit=w.limit,
                     arrival=w.arrival,

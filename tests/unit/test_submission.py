@@ -155,3 +155,44 @@ def test_what_looks_like_it_wants_a_device(command: str, gpu: bool) -> None:
 )
 def test_a_name_cannot_hide_or_turn_around(name: str, taken: bool) -> None:
     assert ("name" not in problems(asked(name=name))) is taken
+
+
+@pytest.mark.parametrize(
+    "field, fields",
+    [
+        ("max_devices", {"gpu": "one", "max_devices": 2}),
+        ("max_devices", {"gpu": "group", "min_devices": 3, "max_devices": 2}),
+        ("max_devices", {"gpu": "group", "max_devices": 65}),
+        ("min_devices", {"gpu": "group", "min_devices": True}),
+        ("prefer_max", {"gpu": "one", "prefer_max": True}),
+        ("prefer_max", {"gpu": "group", "prefer_max": 1}),
+        ("device", {"gpu": "group", "max_devices": 2, "device": "GPU-0"}),
+        ("memory", {"gpu": "one", "memory": "exact"}),
+        ("memory", {"gpu": "none", "memory": "exact", "per_device_memory": 1}),
+        ("memory", {"gpu": "one", "memory": ["exact"]}),
+        ("group_memory", {"gpu": "one", "memory": "exact", "group_memory": 1}),
+        ("per_device_memory", {"gpu": "one", "per_device_memory": 1}),
+        ("per_device_memory", {"gpu": "one", "memory": "exact", "per_device_memory": 0}),
+        ("declared_vram", {"gpu": "one", "memory": "exact", "per_device_memory": 1, "declared_vram": 1}),
+        ("even", {"gpu": "group", "memory": "exact", "per_device_memory": 1, "even": False}),
+        ("even", {"gpu": "group", "even": "no"}),
+        ("device_kind", {"gpu": "one", "device_kind": "cpu"}),
+        ("backend", {"gpu": "one", "backend": "metal"}),
+        ("backend", {"gpu": "none", "backend": "rocm"}),
+        ("backend", {"gpu": "one", "backend": 3}),
+    ],
+)
+def test_what_is_said_of_a_group_or_of_exact_memory_is_told_where_it_is_wrong(
+    field: str, fields: dict[str, Any]
+) -> None:
+    found = problems(Submission(name="a", command="true", **fields))
+    assert list(found) == [field]
+    assert found[field].endswith(".")
+
+
+def test_a_group_and_exact_memory_can_be_asked_for() -> None:
+    group = {"gpu": "group", "min_devices": 2, "max_devices": 4, "prefer_max": True, "memory": "exact"}
+    assert not problems(Submission(name="a", command="true", **group, group_memory=8, per_device_memory=1))
+    assert not problems(Submission(name="a", command="true", **group, group_memory=8, even=False, device_kind="tpu"))
+    one = Submission(name="a", command="true", gpu="one", memory="exact", per_device_memory=1, backend="ROCM")
+    assert not problems(one)

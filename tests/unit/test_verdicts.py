@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from placement.domain.bars import Bar, Guard, asking, bar_for
 from placement.domain.decision import Check, Code, Decision, Verdict
+from placement.domain.demands import Part, waiting_demand
 from placement.domain.gate import decide_on, look, started
 from placement.domain.knobs import Knobs
-from placement.domain.places import Board, Part, Place, waiting_demand
+from placement.domain.places import Board, Place
 from placement.domain.plan import ordered, plan
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Device, Hold, KeptPlan, Node, Running, Snapshot, Waiting
@@ -86,8 +87,13 @@ def runs(draw: st.DrawFn, job: int, there: tuple[Node, ...]) -> Running:
         exclusive=draw(EXCLUSIVE) if on is not None else Exclusive.NO,
         arrival=draw(st.integers(0, 9)),
     )
+    if on is not None and on.pool.kind != "ram" and len(node.devices) > 1 and draw(st.integers(0, 3)) == 0:
+        second = node.devices[on.index - 1]  # it holds as much of another device
+        run = replace(
+            run, devices=(*run.devices, second.uuid), charges={**run.charges, second.uuid: run.charges[on.uuid]}
+        )
     if on is None or on.pool.kind == "ram":
-        return replace(run, charges={"ram": run.charges["ram"]}, device=on.uuid if on else None)
+        return replace(run, charges={"ram": run.charges["ram"]}, devices=(on.uuid,) if on else ())
     margins = {on.uuid: draw(st.sampled_from([0, GIB // 8, 2 * GIB])), "ram": draw(st.sampled_from([0, GIB]))}
     return replace(run, margins=margins)
 
@@ -109,6 +115,11 @@ def jobs(draw: st.DrawFn, job: int, there: tuple[Node, ...]) -> Waiting:
         estimate = replace(estimate, pools=pools)
     named = draw(st.sampled_from([None, None, None, *node.devices])) if gpu else None
     kept = draw(st.sampled_from([None] * 5 + [1050.0, 990.0]))
+    several = gpu and named is None and draw(st.integers(0, 2)) == 0
+    least = draw(st.integers(1, 3))
+    exactly = draw(st.sampled_from([None, None, (size or 4) * GIB])) if gpu else None
+    together = exactly is not None and several and draw(st.booleans())
+    uuids = tuple(device.uuid for device in node.devices)[: least if several else 1]
     return a_waiting(
         job,
         gpu=gpu,
@@ -121,7 +132,11 @@ def jobs(draw: st.DrawFn, job: int, there: tuple[Node, ...]) -> Waiting:
         limit=draw(st.sampled_from([None, 20.0, 60.0, 400.0])),
         learned=draw(st.sampled_from([None, 30.0, 300.0])),
         priority=draw(st.integers(0, 1)),
-        plan=KeptPlan(node.name, node.devices[0].uuid if node.devices and gpu else None, kept) if kept else None,
+        plan=KeptPlan(node.name, uuids if gpu else (), kept) if kept else None,
+        group=(least, least + draw(st.integers(0, 2))) if several else None,
+        prefer_max=several and draw(st.booleans()),
+        each=None if together else exactly,
+        together=exactly if together else None,
     )
 
 

@@ -62,7 +62,16 @@ class Job(Shape):
     sentence: str = Field(description="How it ended, with the figures.")
     flags: list[str]
     workers: int
-    gpu: Literal["none", "one"]
+    gpu: Literal["none", "one", "group"]
+    min_devices: int
+    max_devices: int
+    prefer_max: bool
+    memory: Literal["auto", "exact"]
+    per_device_memory: Bytes
+    group_memory: Bytes
+    even: bool = Field(description="False: the group's memory is divided by the room of its devices.")
+    device_kind: str | None
+    backend: str | None
     exclusive: Literal["no", "device", "machine"]
     priority: int
     time_limit_s: Seconds
@@ -78,7 +87,8 @@ class Job(Shape):
     exit_code: int | None
     exit_signal: int | None
     node: str | None
-    device: str | None
+    device: str | None = Field(description="The first of its devices.")
+    devices: list[str] = Field(description="All of its devices, as granted: UUIDs.")
     basis: str | None
     charges: dict[str, Loose] = Field(
         description="By pool: granted, held, at_start, cap, margin, settled, note; force: which cap is in force, "

@@ -55,6 +55,7 @@ class Candidate(Shape):
 
     node: str
     device: str | None
+    devices: list[str] | None = Field(None, description="Of a group: all of its devices.")
     label: str
     checks: list[Check]
     room: dict[str, int | None]
@@ -66,6 +67,7 @@ class Planned(Shape):
 
     node: str
     device: str | None
+    devices: list[str] | None = Field(None, description="Of a group: all of its devices.")
     at: float | None
     in_s: Seconds
     sure: Sure
@@ -80,6 +82,7 @@ class Grant(Shape):
 
     node: str
     device: str | None
+    devices: list[str] | None = Field(None, description="Of a group: all of its devices.")
     charges: dict[str, int]
     caps: dict[str, int]
     margins: dict[str, int]
@@ -159,6 +162,7 @@ class Preview(Shape):
     decision: Decision
     fits_now: bool
     headline: str
+    answer: str = Field(description="Would get …, Waits: …, or Can never be granted: …")
     max_workers: int | None = Field(description="Submitting that many right away succeeds.")
     infeasible: bool = Field(description="It could never start here.")
     sweep: Sweep | None = Field(description="Of a sweep; the rest is about its first job.")

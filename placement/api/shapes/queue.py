@@ -61,6 +61,7 @@ class Running(Shape):
     state: StateWord
     node: str
     device: str | None
+    devices: list[str] = Field(description="All of its devices, as granted: UUIDs.")
     started_at: MaybeMoment
     charges: dict[str, Loose]
     used: dict[str, int | None]

@@ -40,10 +40,19 @@ class SubmissionBody(Body):
     setup: str | None = Field(None, description="A line that bash runs before the command.")
     environment: dict[str, str] | None = Field(None, description="Sealed at once; shown to nobody.")
     workers: int | None = None
-    gpu: str | None = Field(None, description="none or one; left out: none, or what the workload says.")
+    gpu: str | None = Field(None, description="none, one or group; left out: none, or what the workload says.")
     exclusive: str | None = Field(None, description="no, device or machine.")
     node: str | None = None
     device: str | None = Field(None, description="A device's UUID.")
+    min_devices: int | None = Field(None, description="Of a group; left out: 1.")
+    max_devices: int | None = Field(None, description="Of a group; left out: as many as min_devices.")
+    prefer_max: bool | None = Field(None, description="As many devices as fit, where a group would have as few.")
+    memory: str | None = Field(None, description="auto: the estimate, for each device; exact: what follows.")
+    per_device_memory: Amount = None
+    group_memory: Amount = None
+    even: bool | None = Field(None, description="false: group_memory is divided by the room of each device.")
+    device_kind: str | None = Field(None, description="gpu or tpu; left out: any.")
+    backend: str | None = Field(None, description="cuda, mps, opencl, rocm, xla or xpu; left out: any.")
     declared_ram: Amount = None
     declared_vram: Amount = None
     time_limit_s: float | None = None
@@ -105,6 +114,8 @@ class SubmissionBody(Body):
             values["not_before"] = terms.parse_moment(self.not_before, None)
         if self.after is not None:
             values["after"] = tuple((a.job, a.when) if isinstance(a, After) else (a, "ok") for a in self.after)
+        if self.gpu == "group" and self.max_devices is None and self.min_devices is not None:
+            values["max_devices"] = self.min_devices
         if not values.get("name"):
             program = self.argv[0][:60] if self.argv else ""
             values["name"] = self.workload or first_line(self.command or "") or program

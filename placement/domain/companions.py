@@ -1,0 +1,68 @@
+"""In a play: which devices a group takes together. It leads with one of them, the others are found when it starts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from placement.domain.device_sets import together
+from placement.domain.places import Board, Place, place_of
+from placement.domain.requests import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One place for one demand. ``lead`` and ``ram`` number pools (``ram`` -1: the lead is all there is).
+
+    A group leads with each of its devices in turn; ``count`` of the ``others`` have to have as much room.
+    """
+
+    place: Place
+    node: int
+    lead: int
+    need: int
+    ram: int
+    ram_need: int
+    alone: bool  # nobody else on the device
+    whole: bool  # nobody else on the machine
+    cold: bool  # takes all that is left until it settles
+    others: tuple[int, ...] = ()
+    count: int = 0
+
+
+def leads(board: Board, request: Request) -> Iterator[Place]:
+    """Yield each device that a group could lead with, as a place of its own."""
+    seen = set()
+    for place in board.places(request):
+        for device in place.devices:
+            if (place.node.name, device.uuid) not in seen:
+                seen.add((place.node.name, device.uuid))
+                yield place_of(place.node, (device,), board.many)
+
+
+def grouped(found: Sequence[Spot], least: int) -> Iterator[Spot]:
+    """Yield the places of one device as those of a group of as few as it asks for, where its node has so many."""
+    by_node: defaultdict[int, list[Spot]] = defaultdict(list)
+    for spot in found:
+        by_node[spot.node].append(spot)
+    for spots in by_node.values():
+        for spot in spots:
+            own = spot.place.devices[0]
+            alike = [other for other in spots if other is not spot and together(own, other.place.devices[0])]
+            others = tuple(other.lead for other in alike) if least > 1 else ()
+            if len(alike) + 1 >= least:
+                yield replace(spot, others=others, count=least - 1)
+
+
+def companions(
+    spot: Spot, free: Sequence[int], booked: Sequence[int], shut: Sequence[int], there: Sequence[int], only: set[int]
+) -> tuple[int, ...] | None:
+    """Return the pools that a group takes beside its lead, those with the least left over; None: too few are open."""
+    fit = []
+    for pool in spot.others:
+        room = free[pool] if free[pool] < booked[pool] else booked[pool]
+        if room < spot.need or shut[pool] or ((spot.alone or pool in only) and there[pool]):
+            continue
+        fit.append((-room if spot.cold else room, pool))
+    return None if len(fit) < spot.count else tuple(pool for _, pool in sorted(fit)[: spot.count])

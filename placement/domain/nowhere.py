@@ -1,0 +1,52 @@
+"""Why there is no place at all for a request, whoever runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from placement.domain import text
+from placement.domain.demands import Demand
+from placement.domain.device_sets import most_together
+from placement.domain.places import Board
+from placement.domain.requests import Gpu
+from placement.domain.snapshot import Node
+
+
+def no_place(board: Board, demand: Demand) -> str:
+    """Return why there is no place at all for a request."""
+    request = demand.request
+    known = [n for n in board.snapshot.nodes if n.state != "gone"]
+    if not known:
+        return "Can never start: no node is declared."
+    if request.node is not None and request.node not in {n.name for n in known}:
+        return f"Can never start: there is no node {request.node}."
+    there = [n for n in known if request.node in (None, n.name)]
+    if request.engine and not any(n.runs(request.engine) for n in there):
+        return f"Can never start: it runs in a container. {no_engine(there, request.engine)}"
+    if not any(n.devices for n in there):
+        return f"Can never start: it needs a GPU and no GPU is declared on {text.names([n.name for n in there])}."
+    asked = [d for n in there for d in n.devices if request.device in (None, d.uuid)]
+    if asked and not any(d.for_container(request.engine) for d in asked):
+        return "Can never start: it runs in a container, and containers are given NVIDIA devices alone."
+    sort = "".join(f"{word} " for word in (request.backend, request.kind) if word)
+    if request.device is None and (sort or request.gpu is Gpu.GROUP):
+        if request.min_devices == 1:
+            where = text.names([n.name for n in there])
+            return f"Can never start: it needs one {sort}device, and there is none on {where}."
+        counts = [most_together(n, request) for n in there]
+        has = text.names([f"{count} on {n.name}" for count, n in zip(counts, there, strict=True)])
+        are = "is" if counts[0] == 1 else "are"
+        return f"Can never start: it needs {request.min_devices} {sort}devices of one node, and there {are} {has}."
+    named = next((d for n in there for d in n.devices if d.uuid == request.device), None)
+    if named is not None:
+        return f"Can never start: it needs one {sort}device, and {named.shown} is a {named.backend} {named.kind}."
+    return f"Can never start: no device {request.device} is declared on {text.names([n.name for n in there])}."
+
+
+def no_engine(nodes: Sequence[Node], engine: str) -> str:
+    """Return what each of these nodes says about containers, the first ones by name."""
+    told = [
+        f"{n.name}: {'no ' + engine if n.engines else (n.engines_why or 'no engine that runs containers').rstrip('.')}."
+        for n in nodes
+    ]
+    return " ".join(told[: text.NAMED])
