@@ -1,4 +1,4 @@
-"""An engine's program is asked: what it says, its code, and that neither a slow one nor a full process is in the way."""
+"""An engine's program is asked: what it says, its code, and that neither a slow one nor many open files disturb it."""
 
 from __future__ import annotations
 
