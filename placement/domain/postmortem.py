@@ -12,6 +12,7 @@ BEFORE_S = 60.0
 """Seconds before the end in which growth counts."""
 WORTH = 256 << 20
 """Bytes: less than this above a grant, or of growth, blames nobody."""
+_PLENTY = 8  # a part of main memory that nobody takes between two looks
 
 
 class Blame(enum.StrEnum):
@@ -46,7 +47,8 @@ class Case:
 
     ``granted`` is what it was granted, ``used`` the most that is known of its end, ``asked`` what it was refused,
     ``at_cap`` that it met a cap of its own. ``granted_to`` is by owner. ``outsiders`` are (pid, user, name, bytes) of
-    who holds memory without being a job, the largest first. ``looks`` are in the order of time.
+    who holds memory without being a job, the largest first. ``looks`` are in the order of time. ``main`` is the size of
+    the pool where it is main memory: there all jobs together have a limit, too, which no outsider fills.
     """
 
     owner: str
@@ -57,6 +59,7 @@ class Case:
     at_cap: bool = False
     granted_to: Mapping[str, int] = field(default_factory=dict)
     outsiders: Sequence[tuple[int, str, str, int | None]] = ()
+    main: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,9 @@ def _growers(case: Case) -> list[_Grower]:
         granted = case.granted_to.get(owner)
         if grew >= WORTH:
             found.append(_Grower(_name(owner), grew, now, granted, granted is not None and now > granted + WORTH))
+    fullest = max((look.used for look in looks[-3:] if look.used is not None), default=None)
+    if case.main is not None and fullest is not None and case.main - fullest >= case.main // _PLENTY:
+        return found  # the machine had room: what was met is the limit of all jobs together
     before = [look.others for look in looks]
     known = [amount for amount in before if amount is not None]
     if known and end.others is not None and end.others - min(known) >= WORTH:

@@ -153,9 +153,10 @@ def ask(line: Sequence[str], env: Mapping[str, str], takes_s: float = TAKES_S) -
 
 
 def _hear(listen: int, deadline: float) -> tuple[str, bool]:
-    said = b""
+    said, poller = b"", select.poll()  # select() refuses numbers above 1023, and a worker on a full machine has more
+    poller.register(listen, select.POLLIN)
     while (left := deadline - time.monotonic()) > 0:
-        if not select.select([listen], [], [], left)[0]:
+        if not poller.poll(left * 1000):
             break
         part = os.read(listen, 4096)
         if not part:

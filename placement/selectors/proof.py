@@ -80,7 +80,8 @@ class Fact:
 def facts(evidence: Any, pools: Mapping[str, str], said: str = "") -> tuple[Fact, ...]:
     """Return what is known of an end; what is unknown or did not happen is left out.
 
-    ``pools`` names them by id; a sentence that the page has already (``said``) is not told twice.
+    ``pools`` names them by id; a sentence that the page has already (``said``) is not told twice, nor is a
+    figure that two witnesses have under one name.
     """
     found: list[Fact] = []
     for key, value in mapping(evidence).items():
@@ -88,7 +89,7 @@ def facts(evidence: Any, pools: Mapping[str, str], said: str = "") -> tuple[Fact
             found += facts(value, pools, said)
         elif (fact := _fact(str(key), value, pools)) is not None and fact.text.rstrip(".") not in said:
             found.append(fact)
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def left_behind(leftovers: Any) -> tuple[str, ...]:

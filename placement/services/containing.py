@@ -86,8 +86,10 @@ def name_of(job: Job) -> str:
     return f"tidegate-{site}-{job.pk}-{job.attempt}"
 
 
-def _warns_only(job: Job, knobs: Knobs) -> bool:
-    node = Node.objects.filter(name=job.node).values_list("watch_policy", flat=True).first() or ""
+def _warns_only(job: Job, knobs: Knobs, node: str | None = None) -> bool:
+    """Return whether nobody stops a job for its memory; ``node``: its node's policy, None to look it up."""
+    if node is None:
+        node = Node.objects.filter(name=job.node).values_list("watch_policy", flat=True).first() or ""
     return in_force(node, job.workload.watch_policy if job.workload else "", knobs.watch_policy) is Policy.WARN
 
 
@@ -126,21 +128,24 @@ class Groups:
         name = parts[-1] if parts[-1] != "job" else "/".join(parts[-2:])
         return {"group": name, "group_ram": cgroup.need(held.group) if held.group.memory else None}
 
-    def refresh(self, job: Job) -> bool:
-        """Raise the limit of a job whose cap rose, and note what is in force; return whether the note changed.
+    def refresh(self, job: Job, knobs: Knobs, node_policy: str) -> bool:
+        """Have the limit follow the cap and the policy, and note what is in force; return whether the note changed.
 
-        A limit is never lowered: below what is used the kernel would kill at once.
+        A limit is raised and lifted, never lowered: below what is used the kernel would kill at once.
         """
         charge, held = job.charges.get(RAM), self.of(job)
         if charge is None or not job.child:
             return False
+        warns = _warns_only(job, knobs, node_policy)
         cap = charge.get("cap")
-        if held is not None and held.limit is not None and cap is not None and cap >= held.limit + _RAISE_BY:
-            held = self._raise(job, held, cap)
+        if held is not None and limits(held.kind) and (warns or cap is not None):
+            held = self._follow(job, held, None if warns else cap)
+        began = "its policy only warned when it began, and it holds too much to be limited now"
+        limitable = held is not None and held.limit is None and limits(held.kind)
         force = words.of_job(
             held.limit if held else None,
-            held.why if held else "",
-            warns_only=held is not None and held.limit is None and limits(held.kind),
+            (held.why if held else "") or (began if limitable else ""),
+            warns_only=warns and limitable,
             planned=settings.RAM_LIMIT != OFF and here(settings.RAM_LIMIT).plan.kind != WATCHED,
         )
         group = {"kind": held.kind, "path": held.group.path or held.group.memory} if held else {}
@@ -150,13 +155,19 @@ class Groups:
         job.charges = {**job.charges, RAM: {**charge, "force": now}}
         return True
 
-    def _raise(self, job: Job, held: Held, cap: int) -> Held:
+    def _follow(self, job: Job, held: Held, wanted: int | None) -> Held:
+        if wanted is not None:
+            used = cgroup.need(held.group) if held.limit is None else held.limit
+            if used is None or wanted < used + _RAISE_BY:
+                return held
+        elif held.limit is None:
+            return held
         try:
-            cgroup.set_limit(held.group, cap)
-            self._held[job.pk, job.attempt] = held._replace(limit=cap)
+            cgroup.set_limit(held.group, wanted)
+            self._held[job.pk, job.attempt] = held._replace(limit=wanted)
             write_held(str(run_dir_of(job)), self._held[job.pk, job.attempt])
         except OSError as error:
-            log.warning("#%s: its limit cannot be raised: %s", job.pk, error, extra={"action": "limit_refused"})
+            log.warning("#%s: its limit cannot be changed: %s", job.pk, error, extra={"action": "limit_refused"})
         return self._held[job.pk, job.attempt]
 
     def forget(self, kept: Iterable[Job]) -> None:

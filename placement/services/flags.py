@@ -14,7 +14,7 @@ _CACHED_WORTH_TELLING = 1 << 30
 def of(job: Job, reading: Reading, over: int, cached: int) -> list[str]:
     """Return sentences about a job; ``over`` bytes above a charge are no news, ``cached`` are bytes of file pages."""
     flags = [
-        f"uses {gib(used, charge['granted'])} on {reading.pools[pool].name}, "
+        f"uses {gib(used, charge['granted'])} {'of' if pool == RAM else 'on'} {reading.pools[pool].name}, "
         f"above the {gib(charge['granted'], used)} that it was granted"
         for pool, charge in sorted(job.charges.items())
         if pool in reading.pools

@@ -205,10 +205,10 @@ def _discover(agent: Agent, reading: Reading) -> None:
 def _save_observed(
     agent: Agent, jobs: list[Job], changed: list[Job], reading: Reading, found: Attribution, knobs: Knobs
 ) -> None:
-    over = knobs.watch_over_mib << 20
+    policy = Node.objects.filter(name=agent.node).values_list("watch_policy", flat=True).first() or ""
     for job in jobs:
         try:
-            if _noted(agent, job, reading, found, over) and job not in changed:
+            if _noted(agent, job, reading, found, knobs, policy) and job not in changed:
                 changed.append(job)
         except DatabaseError:
             raise
@@ -226,19 +226,20 @@ def _save_observed(
         Lease.objects.bulk_update(moved, ["bytes"], batch_size=200)
 
 
-def _noted(agent: Agent, job: Job, reading: Reading, found: Attribution, over: int) -> bool:
+def _noted(agent: Agent, job: Job, reading: Reading, found: Attribution, knobs: Knobs, policy: str) -> bool:
     """Put members, flags and what is in force into a job's row; return whether one of them changed."""
     members = [
         {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
         for i in sorted(found.members.get(learning.owner(job), frozenset()))
     ][:500]
-    told = flags.of(job, reading, over, found.cached.get(learning.owner(job), 0))
+    told = flags.of(job, reading, knobs.watch_over_mib << 20, found.cached.get(learning.owner(job), 0))
     if outside := strays.running(agent.strays.held(job.pk)):
         told.append(outside)
     changed = (job.members, job.flags) != (members, told)
     job.members, job.flags = members, told
     changed |= agent.caps.refresh(job, reading, found.members.get(learning.owner(job), ()))
-    return (agent.engines if job.image else agent.groups).refresh(job) or changed
+    held = agent.engines.refresh(job) if job.image else agent.groups.refresh(job, knobs, policy)
+    return held or changed
 
 
 def _store(agent: Agent, jobs: list[Job], reading: Reading, found: Attribution, knobs: Knobs) -> None:

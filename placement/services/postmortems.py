@@ -53,6 +53,7 @@ def of(
             at_cap=verdict.outcome is Outcome.CAP_EXCEEDED,
             granted_to=_granted(job, pool),
             outsiders=outsiders,
+            main=_size(job.node) if pool == RAM else None,
         )
     )
 
@@ -98,6 +99,10 @@ def _seen(
             looks.append(Look(now[0], sum(known) + external + rest + (gone or 0), owners))
             outsiders = found.external_who.get(pool) or outsiders
     return looks, outsiders
+
+
+def _size(node: str) -> int | None:
+    return PoolNow.objects.filter(node=node, pool=RAM).values_list("total", flat=True).first()
 
 
 def _granted(job: Job, pool: str) -> dict[str, int]:

@@ -5,6 +5,9 @@
   const command = document.getElementById("id_command"), pane = document.getElementById("estimate");
   const touched = new Set();
   form.addEventListener("input", (event) => { if (event.isTrusted) touched.add(event.target.name); });
+  form.addEventListener("click", (event) => { // what is chosen already changes nothing when it is chosen, and yet it was
+    if (event.isTrusted && event.target.type === "radio") touched.add(event.target.name);
+  });
   if (form.querySelector(".error, .banner.error, #again-note")) for (const field of form.elements) touched.add(field.name);
   document.addEventListener("draft", (event) => { for (const name of event.detail) touched.add(name); });
   const changed = (field) => field.dispatchEvent(new Event("input", { bubbles: true }));

@@ -39,6 +39,13 @@ def page(tab: Page) -> Page:
     return tab
 
 
+def test_what_is_chosen_already_can_be_chosen_so_that_no_guess_changes_it(page: Page) -> None:
+    page.locator("label", has_text="No device").click()
+    page.fill("#id_command", "python train.py")
+    expect(page.locator("#estimate .verdict")).to_contain_text("Fits now", timeout=SOON)
+    expect(page.locator('[name="gpu"][value="none"]')).to_be_checked()
+
+
 def test_a_command_and_enter_make_one_job(page: Page, person: Person) -> None:
     expect(page.locator("#id_command")).to_be_focused()
     page.keyboard.type("echo fast")

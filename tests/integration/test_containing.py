@@ -123,6 +123,31 @@ def test_under_a_policy_that_only_warns_nothing_limits_and_the_group_still_count
     until(lambda: loop.agent().groups.claim(job)["group_ram"] > 100 * MIB, 10, "what the kernel counts")
 
 
+def test_the_limit_follows_a_policy_that_is_changed_while_a_job_runs(node: Here, settings: Any) -> None:
+    limited(settings)
+    job = node.run(holding(100))
+    until(lambda: loop.agent().groups.claim(job)["group_ram"] > 100 * MIB, 10, "what the kernel counts")
+
+    def told(policy: str) -> str:
+        Node.objects.update(watch_policy=policy)
+        node.tick()
+        job.refresh_from_db()
+        return str(job.charges["ram"]["force"]["sentence"])
+
+    assert told("").startswith("kept in ")
+    assert told("warn") == "watched, not kept: the policy only warns"
+    assert cgroup.limit_of(group_of(job)) is None
+    assert told("cap").startswith("kept in ")
+    assert cgroup.limit_of(group_of(job)) == job.charges["ram"]["cap"]
+
+    told("warn")
+    job.charges["ram"]["cap"] = 64 * MIB  # less than it holds: a limit would end it at once
+    job.save(update_fields=["charges"])
+    assert told("risk").endswith("its policy only warned when it began, and it holds too much to be limited now")
+    assert cgroup.limit_of(group_of(job)) is None
+    assert job.state == "running"
+
+
 def test_all_jobs_together_leave_the_machine_its_reserve(node: Here, settings: Any) -> None:
     limited(settings)
     plan = containing.here(settings.RAM_LIMIT).plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placement.models import Node
+from placement.selectors import proof
 from tests.integration.rows import GIB, a_finished, a_machine, a_running, a_user
 from tests.integration.test_pages import text_of
 
@@ -35,3 +36,9 @@ def test_a_job_that_nothing_keeps_says_when_the_watchdog_would_stop_it(client, n
     assert "the watchdog" not in page(job)
     kept = {**force, "kind": "cgroup", "sentence": "kept in 2.0 GiB by its control group"}
     assert "the watchdog" not in page(a_running(ada, charges={"ram": {**charge, "force": kept}}))
+
+
+def test_a_figure_that_two_witnesses_have_is_told_once():
+    watchdog, postmortem = {"granted": GIB, "used": 3 * GIB}, {"granted": GIB, "used": 2 * GIB}
+    told = [(fact.name, fact.text) for fact in proof.facts({"watchdog": watchdog, "postmortem": postmortem}, {})]
+    assert told == [("granted", "1.0 GiB"), ("used at its end", "3.0 GiB"), ("used at its end", "2.0 GiB")]

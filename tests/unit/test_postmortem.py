@@ -49,6 +49,25 @@ def a_case(seen: tuple[Look, ...], **more: object) -> Case:
             id="an outsider",
         ),
         pytest.param(
+            a_case(looks([9, 9], [5, 5], [14, 23]), outsiders=EVE, main=24 * GIB),
+            Blame.VICTIM,
+            "An outsider (pid 81, user eve) grew by 9.0 GiB in the minute before; this one used 9.0 GiB of 10.0 GiB.",
+            id="an outsider, and the machine was full",
+        ),
+        pytest.param(
+            a_case(looks([9, 9], [5, 5], [14, 23]), outsiders=EVE, main=32 * GIB),
+            Blame.CROWDED,
+            "Nobody was past what they were granted; this one used 9.0 GiB of 10.0 GiB.",
+            id="an outsider, but the machine had room: it was the limit of all jobs together",
+        ),
+        pytest.param(
+            a_case(looks([9, 9], [5, 14], [14, 23]), outsiders=EVE, main=64 * GIB),
+            Blame.VICTIM,
+            "#12 grew by 9.0 GiB in the minute before, to 14.0 GiB of 5.0 GiB granted; "
+            "this one used 9.0 GiB of 10.0 GiB.",
+            id="a neighbour, at the limit of all jobs together",
+        ),
+        pytest.param(
             a_case(looks([9, 9], [5, 5], [14, 23]), outsiders=(*EVE, (82, "eve", "load", GIB))),
             Blame.VICTIM,
             "What is not ours (most of it: pid 81, user eve) grew by 9.0 GiB in the minute before; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -191,6 +192,27 @@ def test_a_number_that_went_to_another_meanwhile_is_not_handed_over(
     with pytest.raises(Refused, match="not a child"):
         answer({"unit": UNIT, "pids": [PEER, CHILD]}, PEER, UID, made.machine._replace(run=systemd))
     assert given == []
+
+
+def test_who_finds_all_places_taken_waits_for_one(tmp_path: Path, made: Made) -> None:
+    path = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as listener, contextlib.ExitStack() as idle:
+        listener.bind(path)
+        listener.listen(1)
+        while True:
+            one = idle.enter_context(socket.socket(socket.AF_UNIX))
+            one.setblocking(False)
+            if one.connect_ex(path):
+                break
+        said: list[str] = []
+        asks = threading.Thread(target=lambda: said.append(ask({"reserve": 900 * MIB}, path)))
+        asks.start()
+        idle.close()  # they say nothing, and go
+        while not said and asks.is_alive():
+            listener.settimeout(2)
+            serve(listener, os.getuid(), made.machine)
+            asks.join(0.05)
+        assert said == [""]
 
 
 def test_where_nobody_listens_that_is_said(tmp_path: Path) -> None:
