@@ -1,112 +1,45 @@
-"""Where an ask is served: best fit by the room there is now, on what an admin declared and on what is measured.
+"""Where an ask is served: best fit by the room there is now, in what an admin declared and in what is measured.
 
-For each number of devices in the ask's order: where the declared capacities allow it at all, the largest share goes
-to the accepting device that keeps the least, ties by the smaller id. The first number that fits now is granted; where
-one is possible but none fits the ask is unavailable, otherwise impossible, and for good.
+For each number of devices in the ask's order the largest share goes to the accepting device that keeps the least,
+ties by the smaller id. The first number that fits now is granted. Where none does, the ask is unavailable if the idle
+devices could serve it, otherwise impossible, and for good. Nothing here changes anything: a grant is an answer, and
+counts once a book has it.
 """
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
-from placement.domain.asks import Ask
-from placement.domain.devices import Backend, DeviceKey, Kind
+from placement.domain import no_room
+from placement.domain.asks import Ask, counts
+from placement.domain.devices import DeviceKey
+from placement.domain.matching import Entry, Share, match
+from placement.domain.slots import Bound, Ledger, Most, Obstacle, Rule, Slot, accepts, refused_by, supports
 
-
-class Ledger(enum.StrEnum):
-    """Which of the two rooms is the smaller one, and so decides; of two equal ones the booked."""
-
-    BOOKED = "booked"
-    MEASURED = "measured"
-
-
-class Rule(enum.StrEnum):
-    """What keeps an ask from a device that could serve it."""
-
-    SHUT = "shut"  # nothing new starts there
-    HELD_ALONE = "held alone"  # somebody has it to himself
-    NOT_EMPTY = "not empty"  # asked for alone, and somebody is there
-    BOOKED = "booked"  # the leases leave too little of what is declared
-    MEASURED = "measured"  # too little is measured free
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One device as the allocator sees it; bytes.
-
-    ``measured`` is free less what is kept and what others will still take, None where no probe reads the device;
-    ``measured_most`` is the same on the idle device, None where that is not known. ``holders`` are the names of those
-    with a live lease there, ``users`` of those who take of the measured room. ``alone``: a holder has it to himself.
-    ``shut`` says why nothing new starts there, "" where it may.
-    """
-
-    device: DeviceKey
-    id: int
-    kind: Kind
-    backends: tuple[Backend, ...]
-    declared: int
-    leased: int = 0
-    leases: int = 0
-    alone: bool = False
-    measured: int | None = None
-    measured_most: int | None = None
-    exclusive_only: bool = False
-    labels: frozenset[str] = frozenset()
-    holders: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    shut: str = ""
-
-    @property
-    def name(self) -> str:
-        """Return what people call it: ``gpu0``."""
-        return f"{self.kind}{self.id}"
-
-    @property
-    def booked(self) -> int:
-        """Return what the leases leave of the declared bytes; below zero where the declaration was lowered."""
-        return self.declared - self.leased
-
-    @property
-    def room(self) -> int:
-        """Return the smaller of booked and measured room."""
-        booked = self.declared - self.leased
-        return booked if self.measured is None or self.measured >= booked else self.measured
-
-    @property
-    def most(self) -> int:
-        """Return the room of the idle device."""
-        if self.measured_most is None or self.measured_most >= self.declared:
-            return self.declared
-        return self.measured_most
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """Both rooms before a grant; ``measured`` None: no probe reads the device, and it is granted as booked alone."""
-
-    booked: int
-    measured: int | None
-
-    @property
-    def ledger(self) -> Ledger:
-        """Return which of the two decided."""
-        return Ledger.BOOKED if self.measured is None or self.measured >= self.booked else Ledger.MEASURED
-
-    @property
-    def room(self) -> int:
-        """Return the bytes that could be given."""
-        return self.booked if self.measured is None else min(self.booked, self.measured)
-
-    @property
-    def by(self) -> int | None:
-        """Return by how many bytes the one that decided is the smaller, None where nothing is measured."""
-        return None if self.measured is None else abs(self.booked - self.measured)
+__all__ = [
+    "Answer",
+    "Bound",
+    "Granted",
+    "Impossible",
+    "Ledger",
+    "Member",
+    "Most",
+    "Obstacle",
+    "Rule",
+    "Slot",
+    "Unavailable",
+    "accepts",
+    "place",
+    "possible",
+    "refused_by",
+    "supports",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One device of a grant, with its bytes and the rooms that it was taken from."""
+    """One device of a grant, with its bytes and the rooms that they are taken from."""
 
     device: DeviceKey
     id: int
@@ -116,77 +49,107 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """Take these devices, all of them: in the order in which they were chosen, a device with a largest share first."""
+    """Take these devices, all of them: in the order in which they were chosen, one with a largest share first."""
 
     members: tuple[Member, ...]
-    alone: bool  # the holder has them to itself
 
     @property
     def primary(self) -> Member:
+        """Return the first member: the tightest device that took a largest share."""
         return self.members[0]
 
     @property
     def booked_alone(self) -> bool:
-        """Return whether no probe reads one of the devices, so that declarations alone spoke for it."""
+        """Return whether no probe reads one of the devices, so that its declaration spoke alone."""
         return any(member.bound.measured is None for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
-    """Why one device that could serve the ask does not now: the rule, both rooms, and who is in the way."""
-
-    device: DeviceKey
-    name: str
-    rule: Rule
-    need: int
-    bound: Bound
-    holders: tuple[str, ...]
-    why: str = ""  # of a device that is shut
-
-
-@dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Not now: ``count`` devices with ``need`` bytes each come nearest, ``ready`` of them would accept it."""
+    """Not now, though the idle devices could: who is in the way is worked out when it is asked for."""
 
-    count: int
-    need: int
-    ready: int
-    obstacles: tuple[Obstacle, ...]
-    sentence: str
+    ask: Ask
+    slots: tuple[Slot, ...] = field(repr=False)
 
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """Return what stands against each device that could serve a part and does not now."""
+        return no_room.obstacles(self.ask, self.slots)
 
-@dataclass(frozen=True, slots=True)
-class Most:
-    """What a device could give at most, idle; ``serves``: it is of the kind, and where it was asked for."""
-
-    device: DeviceKey
-    name: str
-    bytes: int
-    serves: bool
+    @property
+    def sentence(self) -> str:
+        """Return what is needed, how many devices have it, and who is in the way."""
+        return no_room.unavailable(self.ask, self.slots)
 
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """Never: what each device could give at most, and the arithmetic in one sentence."""
+    """Never, as the devices are declared."""
 
-    devices: tuple[Most, ...]
-    sentence: str
+    ask: Ask
+    slots: tuple[Slot, ...] = field(repr=False)
+
+    @property
+    def devices(self) -> tuple[Most, ...]:
+        """Return each declared device with what it could give at most."""
+        return no_room.at_most(self.ask, self.slots)
+
+    @property
+    def sentence(self) -> str:
+        """Return the arithmetic: what was asked, which devices exist, what each could give."""
+        uneven = self.ask.even and _fits_idle(no_room.unevenly(self.ask), self.slots)
+        return no_room.impossible(self.ask, self.slots, uneven)
 
 
 Answer = Granted | Unavailable | Impossible
 
 
-def supports(ask: Ask, slot: Slot) -> bool:
-    """Return whether the device is of the kind that is asked for, and where it is asked for; whatever its room."""
+def place(ask: Ask, slots: Iterable[Slot]) -> Answer:
+    """Return where the ask is served now, or why not. Each device is among the slots once, in any order."""
+    known = tuple(slots)
+    nodes: dict[str, list[Entry]] = {}
+    for slot in known:
+        if supports(ask, slot) and refused_by(ask, slot) is None:
+            nodes.setdefault(slot.device[0], []).append((slot.room, slot.id, slot.device[1], slot))
+    found = _first(ask, nodes)
+    if found is not None:
+        return Granted(tuple(Member(e[3].device, e[1], share, e[3].bound) for e, share in found))
+    ordered = tuple(sorted(known, key=_order))
+    return Unavailable(ask, ordered) if _fits_idle(ask, ordered) else Impossible(ask, ordered)
+
+
+def possible(ask: Ask, slots: Iterable[Slot]) -> bool:
+    """Return whether the idle devices could serve the ask."""
+    return _fits_idle(ask, slots)
+
+
+def _fits_idle(ask: Ask, slots: Iterable[Slot]) -> bool:
+    nodes: dict[str, list[Entry]] = {}
+    for slot in slots:
+        if supports(ask, slot):
+            nodes.setdefault(slot.device[0], []).append((slot.most, slot.id, slot.device[1], slot))
+    return _first(ask, nodes) is not None
+
+
+def _first(ask: Ask, nodes: dict[str, list[Entry]]) -> Sequence[Share] | None:
+    """Return the devices of the first number that some node can serve."""
+    for entries in nodes.values():
+        entries.sort()
+    for count in counts(ask):
+        found = [shares for entries in nodes.values() if (shares := match(entries, ask, count)) is not None]
+        if found:
+            return found[0] if len(found) == 1 else min(found, key=_left_over)
+    return None
+
+
+def _left_over(shares: Sequence[Share]) -> tuple[list[int], list[int], str]:
+    """Return what the devices keep, in order of choice, then their ids and node: the least is the best fit."""
     return (
-        slot.kind is ask.kind
-        and ask.backend in slot.backends
-        and (ask.device_id is None or slot.id == ask.device_id)
-        and (ask.node is None or slot.device[0] == ask.node)
-        and (ask.label is None or ask.label in slot.labels)
+        [entry[0] - share for entry, share in shares],
+        [entry[1] for entry, _ in shares],
+        shares[0][0][3].device[0],
     )
 
 
-def needs_alone(ask: Ask, slot: Slot) -> bool:
-    """Return whether the ask would have the device to itself."""
-    return ask.exclusive or slot.exclusive_only
+def _order(slot: Slot) -> tuple[str, int, str]:
+    return slot.device[0], slot.id, slot.device[1]
