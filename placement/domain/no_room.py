@@ -51,12 +51,13 @@ def told(o: Obstacle) -> str:
     if o.rule is Rule.HELD_ALONE:
         return f"{o.name} is held by {who or 'somebody'} alone"
     if o.rule is Rule.NOT_EMPTY:
-        return f"{o.name} is wanted alone, and {who or 'somebody'} is there"
+        return f"{o.name} is wanted alone, and {who or 'somebody'} {'are' if len(o.holders) > 1 else 'is'} there"
     _, left = less(o.need, o.bound.room)
     by = "" if not o.bound.by else f", {gib(o.bound.by)} less than"
     if o.rule is Rule.BOOKED:
         beside = f" beside {who}" if who else ""
-        return f"{o.name} has {left} left of what is declared{beside}{by and f'{by} is measured free'}"
+        other = "; no probe reads it" if o.bound.by is None else by and f"{by} is measured free"
+        return f"{o.name} has {left} left of what is declared{beside}{other}"
     return f"{o.name} has {left} of measured room{f' beside {who}' if who else ''}{by and f'{by} is booked free'}"
 
 
@@ -156,7 +157,7 @@ def _asked(ask: Ask, against: int | None) -> str:
     if not ask.even:
         return f"{what}, divided by room"
     each = [f"{gib(shares(ask, n)[0])} on each of {n}" for n in tried]
-    return f"{what}, which is {each[0]}" + (f" to {each[-1]}" if len(each) > 1 else "")
+    return f"{what}, which is {each[0]}" + (f", or {each[-1]}" if len(each) > 1 else "")
 
 
 def _where(ask: Ask) -> str:

@@ -1,0 +1,171 @@
+"""The book of leases: who has which capacity. Each change returns a new book; the old one stays as it was.
+
+What a slot says of its leases is worked out from the leases, so the two cannot part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from placement.domain.allocator import Answer, Granted, place
+from placement.domain.asks import Ask
+from placement.domain.devices import DeviceKey
+from placement.domain.leases import Holder, Holding, Lease, Part
+from placement.domain.slots import Slot, accepts
+
+
+class NoLease(LookupError):
+    """There is no such lease: its last holder has let go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """All devices as the allocator sees them, and all live leases by number. Made by ``opened``."""
+
+    slots: Mapping[DeviceKey, Slot]
+    leases: Mapping[int, Lease] = field(default_factory=dict)
+    there: Mapping[DeviceKey, tuple[int, ...]] = field(default_factory=dict)  # the leases of each device
+    last: int = 0  # the number of the newest lease
+
+    def place(self, ask: Ask) -> Answer:
+        """Return where the ask would be served now."""
+        return place(ask, self.slots.values())
+
+    def grant(self, ask: Ask, granted: Granted, holder: Holder, now: float, promise: bool = True) -> tuple[Book, Lease]:
+        """Take all devices of an answer, or raise ValueError if one no longer gives its bytes.
+
+        Until the next reading the bytes are missing from the measured room too: the holder has yet to take them.
+        """
+        parts, slots = [], dict(self.slots)
+        for member in granted.members:
+            slot = slots.get(member.device)
+            if slot is None or not accepts(ask, slot, member.bytes):
+                raise ValueError(f"{member.device[1]} no longer gives {member.bytes} bytes; ask again.")
+            parts.append(Part(member.device, member.bytes, ask.exclusive or slot.exclusive_only))
+            if slot.measured is not None:
+                slots[member.device] = replace(slot, measured=slot.measured - member.bytes)
+        lease = Lease(self.last + 1, tuple(parts), (holder,), now, promise)
+        book = replace(self, slots=slots, last=lease.id)
+        return book._changed(lease.id, lease), lease
+
+    def hold(self, number: int, holder: Holder) -> Book:
+        """Add a holder, or give one who holds it already a new end."""
+        lease = self._lease(number)
+        if lease.revoked:
+            raise ValueError(f"Lease {number} is being taken back ({lease.revoked}); nobody can hold it any more.")
+        return self._changed(number, lease.with_holder(holder))
+
+    def let_go(self, number: int, holder: Holder) -> tuple[Book, Lease | None]:
+        """Take a holder off; return the lease if that was its last. Whoever does not hold it changes nothing."""
+        lease = self.leases.get(number)
+        if lease is None:
+            return self, None
+        left = lease.without(holder)
+        if left.holders:
+            return self._changed(number, left), None
+        return self._changed(number, None), left
+
+    def ended(self, holder: Holder) -> tuple[Book, tuple[Lease, ...]]:
+        """Take a holder off all that it holds; return the leases that this released."""
+        return self._without(lambda h: h.is_same(holder))
+
+    def job_ended(self, number: int) -> tuple[Book, tuple[Lease, ...]]:
+        """Take a job and the sessions inside it off all that they hold; what it declared to outlive it stays."""
+        return self._without(lambda h: h.job == number and h.kind is not Holding.ARTIFACT)
+
+    def expired(self, now: float) -> tuple[Book, tuple[Lease, ...]]:
+        """Take off those whose end has come."""
+        return self._without(lambda h: h.until is not None and h.until <= now)
+
+    def revoke(self, number: int, why: str) -> Book:
+        """Say that a lease is to be given back. It counts until its holders, who are to be ended first, have ended."""
+        return self._changed(number, replace(self._lease(number), revoked=why))
+
+    def follow(self, number: int, charged: Mapping[DeviceKey, int]) -> Book:
+        """Set an estimate's bytes to what is charged by now; a promise keeps its own."""
+        lease = self._lease(number)
+        if lease.promise:
+            raise ValueError(f"Lease {number} is a promise of {lease.bytes} bytes and follows no charge.")
+        parts = tuple(replace(part, bytes=charged.get(part.device, part.bytes)) for part in lease.parts)
+        return self._changed(number, replace(lease, parts=parts))
+
+    def declare(self, device: DeviceKey, declared: int) -> Book:
+        """Set a device's capacity. Below what is leased, those who are there stay and nothing new is granted."""
+        return self._slot(device, replace(self.slots[device], declared=declared))
+
+    def measure(self, rooms: Mapping[DeviceKey, int | None]) -> Book:
+        """Set the measured rooms that a reading gave; None: no probe reads the device."""
+        slots = {d: replace(s, measured=rooms[d]) if d in rooms else s for d, s in self.slots.items()}
+        return replace(self, slots=slots)
+
+    def close(self, node: str, why: str) -> Book:
+        """Grant nothing more on a node; those who are there stay. With "" it is open again."""
+        slots = {d: replace(s, shut=why) if d[0] == node else s for d, s in self.slots.items()}
+        return replace(self, slots=slots)
+
+    @property
+    def overbooked(self) -> dict[DeviceKey, int]:
+        """Return the devices of which more is leased than declared, and by how much."""
+        return {device: slot.leased - slot.declared for device, slot in self.slots.items() if slot.booked < 0}
+
+    def on(self, device: DeviceKey) -> tuple[Lease, ...]:
+        """Return the leases on a device, oldest first."""
+        return tuple(self.leases[number] for number in self.there.get(device, ()))
+
+    def _lease(self, number: int) -> Lease:
+        if (lease := self.leases.get(number)) is None:
+            raise NoLease(f"There is no lease {number}: its last holder has let go.")
+        return lease
+
+    def _slot(self, device: DeviceKey, slot: Slot) -> Book:
+        return replace(self, slots={**self.slots, device: slot})
+
+    def _without(self, lets_go: Callable[[Holder], bool]) -> tuple[Book, tuple[Lease, ...]]:
+        book, released = self, []
+        for lease in self.leases.values():
+            for holder in filter(lets_go, lease.holders):
+                book, gone = book.let_go(lease.id, holder)
+                if gone is not None:
+                    released.append(lease)
+        return book, tuple(released)
+
+    def _changed(self, number: int, lease: Lease | None) -> Book:
+        """Return the book with a lease put in, replaced or taken out, and its devices' slots brought up to date."""
+        leases, there, slots = dict(self.leases), dict(self.there), dict(self.slots)
+        gone = leases.get(number)
+        if lease is not None:
+            leases[number] = lease
+        else:
+            leases.pop(number, None)
+        some = lease or gone
+        for part in some.parts if some is not None else ():
+            others = tuple(n for n in there.get(part.device, ()) if n != number)
+            there[part.device] = others if lease is None else tuple(sorted((*others, number)))
+            mine = [leases[n] for n in there[part.device]]
+            slots[part.device] = _with_leases(slots[part.device], mine)
+        return replace(self, leases=leases, there=there, slots=slots)
+
+
+def opened(slots: Iterable[Slot]) -> Book:
+    """Return a book of idle devices. Raises ValueError where one is there twice, or two share an id on a node."""
+    found: dict[DeviceKey, Slot] = {}
+    ids: set[tuple[str, str, int]] = set()
+    for slot in slots:
+        called = slot.device[0], slot.kind.value, slot.id
+        if slot.device in found or called in ids:
+            raise ValueError(f"{slot.name} of {slot.device[0]} is declared twice.")
+        found[slot.device] = slot
+        ids.add(called)
+    return Book(found)
+
+
+def _with_leases(slot: Slot, leases: Iterable[Lease]) -> Slot:
+    mine = [(lease, lease.on(slot.device)) for lease in leases]
+    return replace(
+        slot,
+        leased=sum(part.bytes for _, part in mine),
+        leases=len(mine),
+        alone=any(part.alone for _, part in mine),
+        holders=tuple(dict.fromkeys(holder.name for lease, _ in mine for holder in lease.holders)),
+    )
