@@ -102,9 +102,10 @@ class Lease:
         """Return the job that it belongs to, None for a person's or a resident's."""
         return next((holder.job for holder in self.holders if holder.job is not None), None)
 
-    def on(self, device: DeviceKey) -> Part:
-        """Return its part on a device."""
-        return next(part for part in self.parts if part.device == device)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return what people call its holders."""
+        return tuple([holder.name for holder in self.holders])
 
     def with_holder(self, holder: Holder) -> Lease:
         """Return it with one holder more; one who is there already gets the new end."""

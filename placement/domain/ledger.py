@@ -1,6 +1,6 @@
 """The book of leases: who has which capacity. Each change returns a new book; the old one stays as it was.
 
-What a slot says of its leases is worked out from the leases, so the two cannot part.
+A slot says how much is leased of it, how often and by whom; whoever has a device alone is the only one there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ class Book:
 
     slots: Mapping[DeviceKey, Slot]
     leases: Mapping[int, Lease] = field(default_factory=dict)
-    there: Mapping[DeviceKey, tuple[int, ...]] = field(default_factory=dict)  # the leases of each device
     last: int = 0  # the number of the newest lease
 
     def place(self, ask: Ask) -> Answer:
@@ -111,7 +110,7 @@ class Book:
 
     def on(self, device: DeviceKey) -> tuple[Lease, ...]:
         """Return the leases on a device, oldest first."""
-        return tuple(self.leases[number] for number in self.there.get(device, ()))
+        return tuple(lease for lease in self.leases.values() if any(part.device == device for part in lease.parts))
 
     def _lease(self, number: int) -> Lease:
         if (lease := self.leases.get(number)) is None:
@@ -132,23 +131,25 @@ class Book:
 
     def _changed(self, number: int, lease: Lease | None) -> Book:
         """Return the book with a lease put in, replaced or taken out, and its devices' slots brought up to date."""
-        leases, there, slots = dict(self.leases), dict(self.there), dict(self.slots)
-        gone = leases.get(number)
-        if lease is not None:
-            leases[number] = lease
-        else:
+        leases, slots = dict(self.leases), dict(self.slots)
+        before = leases.get(number)
+        if before is not None:
+            for part in before.parts:
+                slots[part.device] = _without(slots[part.device], part, before)
+        if lease is None:
             leases.pop(number, None)
-        some = lease or gone
-        for part in some.parts if some is not None else ():
-            others = tuple(n for n in there.get(part.device, ()) if n != number)
-            there[part.device] = others if lease is None else tuple(sorted((*others, number)))
-            mine = [leases[n] for n in there[part.device]]
-            slots[part.device] = _with_leases(slots[part.device], mine)
-        return replace(self, leases=leases, there=there, slots=slots)
+        else:
+            leases[number] = lease
+            for part in lease.parts:
+                slots[part.device] = _with(slots[part.device], part, lease)
+        return replace(self, slots=slots, leases=leases)
 
 
-def opened(slots: Iterable[Slot]) -> Book:
-    """Return a book of idle devices. Raises ValueError where one is there twice, or two share an id on a node."""
+def opened(slots: Iterable[Slot], leases: Iterable[Lease] = ()) -> Book:
+    """Return the book of these leases on devices that are given without any.
+
+    Raises ValueError where a device is there twice, or two share an id on a node.
+    """
     found: dict[DeviceKey, Slot] = {}
     ids: set[tuple[str, str, int]] = set()
     for slot in slots:
@@ -157,15 +158,19 @@ def opened(slots: Iterable[Slot]) -> Book:
             raise ValueError(f"{slot.name} of {slot.device[0]} is declared twice.")
         found[slot.device] = slot
         ids.add(called)
-    return Book(found)
+    book = Book(found)
+    for lease in leases:
+        book = replace(book._changed(lease.id, lease), last=max(book.last, lease.id))
+    return book
 
 
-def _with_leases(slot: Slot, leases: Iterable[Lease]) -> Slot:
-    mine = [(lease, lease.on(slot.device)) for lease in leases]
-    return replace(
-        slot,
-        leased=sum(part.bytes for _, part in mine),
-        leases=len(mine),
-        alone=any(part.alone for _, part in mine),
-        holders=tuple(dict.fromkeys(holder.name for lease, _ in mine for holder in lease.holders)),
-    )
+def _with(slot: Slot, part: Part, lease: Lease) -> Slot:
+    holders = (*slot.holders, *lease.names)
+    return slot.changed(slot.leased + part.bytes, slot.leases + 1, slot.alone or part.alone, holders)
+
+
+def _without(slot: Slot, part: Part, lease: Lease) -> Slot:
+    left = list(slot.holders)
+    for name in lease.names:
+        left.remove(name)
+    return slot.changed(slot.leased - part.bytes, slot.leases - 1, slot.alone and not part.alone, tuple(left))

@@ -108,6 +108,13 @@ class Slot:
             return self.declared
         return self.measured_most
 
+    def changed(self, leased: int, leases: int, alone: bool, holders: tuple[str, ...]) -> Slot:
+        """Return the slot with other leases; spelled out, as ``replace`` takes twice as long and grants are many."""
+        return Slot(
+            *(self.device, self.id, self.kind, self.backends, self.declared, leased, leases, alone),
+            *(self.measured, self.measured_most, self.exclusive_only, self.labels, holders, self.users, self.shut),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:

@@ -126,7 +126,7 @@ def test_a_job_that_ends_lets_go_with_its_sessions_and_leaves_its_artifacts_unti
     assert [lease.id for lease in released] == [first.id, second.id]
     assert set(book.leases) == {third.id, other.id}
     assert book.leases[third.id].job == 7
-    assert book.slots[GPU0].holders == ("weights of job 7", "job 8")
+    assert sorted(book.slots[GPU0].holders) == ["job 8", "weights of job 7"]
     assert book.expired(99.9)[1] == ()
     book, released = book.expired(100.0)
     assert [lease.id for lease in released] == [third.id]
@@ -209,11 +209,18 @@ def test_an_estimate_follows_its_charge_and_a_promise_does_not() -> None:
         book.follow(promised.id, {GPU0: 3 * GB})
 
 
-def test_a_device_that_became_exclusive_keeps_who_is_there_and_takes_nobody_beside_them() -> None:
+def test_a_device_for_one_at_a_time_is_held_alone() -> None:
     book, lease = take(opened(slots(8, alone=(0,))), 1)
 
-    assert lease.on(GPU0).alone
+    assert [part.alone for part in lease.parts] == [True]
     assert isinstance(book.place(an_ask(1)), Unavailable)
+
+
+def test_a_book_is_opened_again_from_its_leases() -> None:
+    book, _ = take(opened(slots(8, 8)), 4, count=2)
+    book, _ = take(book, 1, leases.job(2))
+
+    assert opened(slots(8, 8), book.leases.values()) == book
 
 
 def test_the_old_book_stays_as_it_was() -> None:
