@@ -14,10 +14,11 @@ from typing import Any
 from django.conf import settings
 
 from calibration import clock, rows
+from calibration.domain.charge import held
 from calibration.domain.errors import BadKnob
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.models import PoolNow
-from placement import conditions, estimates
+from placement import conditions, estimates, inside
 from placement.conditions import Facts
 from placement.domain.conditions import Conditions
 from placement.domain.jobs import ACTIVE
@@ -74,10 +75,12 @@ def nobody_lacks(user: Any) -> str:
     return ""
 
 
-def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool = False) -> Snapshot:
+def take(
+    *, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool = False, without_queue: bool = False
+) -> Snapshot:
     """Return everything the gate may look at, now. ``no_account`` says why a user's jobs have none to run as.
 
-    ``without_jobs``: the machines alone, which tell what could ever start.
+    ``without_jobs``: the machines alone, which tell what could ever start; ``without_queue``: nobody who waits.
     """
     knobs, instrument = knobs_now()
     at, wall, epoch = clock.now(), time.time(), clock.epoch()
@@ -92,16 +95,16 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool 
         for node in NodeRow.objects.order_by("name")
     )
     active = Job.objects.filter(state__in=ACTIVE).select_related("user").defer(*_UNREAD).order_by("id")
-    running = () if without_jobs else tuple(running_of(job, at, version) for job in active)
+    running = () if without_jobs else _running(list(active), at, version)
     waiting: tuple[Waiting, ...] = ()
-    if not without_jobs:
+    if not (without_jobs or without_queue):
         entries = _queue.entries(
             conditions.in_sight().order_by("-priority", "id"),
             (version, instrument, epoch),
             lambda job: waiting_of(job, at, wall, epoch, version, instrument),
         )
         facts = conditions.facts([entry.job for entry in entries], knobs)
-        waiting = _brought_up(entries, wall, no_account, facts)
+        waiting = (*_brought_up(entries, wall, no_account, facts), *inside.waiting(running, wall))
     return Snapshot(
         at=at,
         wall=wall,
@@ -111,6 +114,11 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool 
         queue_hold=hold_of(cycle, wall) if cycle else None,
         knobs=knobs,
     )
+
+
+def _running(jobs: list[Job], at: float, version: int) -> tuple[Running, ...]:
+    used = {job.pk: job.used for job in jobs}
+    return tuple(inside.standing([running_of(job, at, version) for job in jobs], inside.leases(), used))
 
 
 def _brought_up(
@@ -149,17 +157,21 @@ def node_now(name: str) -> Node | None:
 
 
 def running_of(job: Job, at: float, version: int | None) -> Running:
-    """Return an admitted or running job as the gate sees it; without a store ``version`` no duration is looked up."""
+    """Return an admitted or running job as the gate sees it; without a store ``version`` no duration is looked up.
+
+    What it asked for while it ran is not in it: ``inside.standing`` adds the leases of that.
+    """
     charges = {
         pool: Charge(
             granted=c["granted"],
-            held=c["held"],
+            held=held(c["granted"], job.used.get(pool)) if c.get("inside") else c["held"],
             used=job.used.get(pool),
             at_start=c["at_start"],
             settled=c.get("settled", False),
             cap=c.get("cap"),
         )
         for pool, c in job.charges.items()
+        if c.get("basis") != inside.BASIS
     }
     device_charge = job.charges.get(job.device, {})
     return Running(
@@ -176,7 +188,7 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
         limit=job.time_limit_s,
         learned=None if version is None else estimates.learned_duration(job, version),
         seen=() if version is None else estimates.seen_durations(job, version),
-        margins={pool: c.get("margin") or 0 for pool, c in job.charges.items()},
+        margins={pool: job.charges[pool].get("margin") or 0 for pool in charges},
         finishing=bool(job.leader_exit),
         arrival=job.pk,
         priority=job.priority,

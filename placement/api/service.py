@@ -17,6 +17,7 @@ from placement.api import (
     describing,
     devices,
     forecasts,
+    inside,
     job_acts,
     job_lists,
     job_logs,
@@ -52,6 +53,7 @@ NOUNS = (
     people.noun,
     record.noun,
     tokens.noun,
+    inside.noun,
 )
 ROOT = "api/v1/"
 

@@ -207,7 +207,7 @@ class Board:
                 found.append(Place(node, None, f"RAM of {node.name}", (node.name, -1, "")))
                 continue
             for device in node.devices:
-                if request.device in (None, device.uuid):
+                if request.device in (None, device.uuid) and (request.among is None or device.uuid in request.among):
                     label = f"{device.pool.name} of {node.name}" if self.many else device.pool.name
                     found.append(Place(node, device, label, (node.name, device.index, device.uuid)))
         return found

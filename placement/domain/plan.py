@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 
+from placement.domain import text
 from placement.domain.bars import Bar, Guard, asking, rank
 from placement.domain.decision import Check, Code, Decision, Grant
 from placement.domain.gate import Aside, barred, decide_on, started
@@ -130,7 +131,7 @@ class Cycle:
         self._prospects = Prospects(self.board, self._rooms)
         self._guard: Guard | None = None
         self._strict = snapshot.knobs.overtaking == "none"
-        self._first_waiting: int | None = None  # under strict order nobody passes it
+        self._first: Waiting | None = None  # under strict order no job passes it
         self._answers: dict[Hashable, Decision] = {}
 
     def consider(self, waiting: Waiting) -> None:
@@ -168,7 +169,7 @@ class Cycle:
 
     def _passing(self, waiting: Waiting, fitting: list[Fit]) -> list[Fit]:
         """Return those of the places with room where it delays nobody older."""
-        if self._strict and self._first_waiting is not None:
+        if self._strict and self._first is not None and not waiting.inside:
             return []
         guard = self._guard
         if guard is None:
@@ -179,8 +180,8 @@ class Cycle:
         """Give the first job that fits nowhere its plan; one that could never start leads nobody."""
         if not self._rooms.ever(waiting):
             return
-        if self._first_waiting is None:
-            self._first_waiting = waiting.job
+        if self._first is None:
+            self._first = waiting
         self.bar = self._prospects.bar(waiting)
         if self.bar is not None:
             self._guard = Guard(self.board, self.bar)
@@ -194,8 +195,9 @@ class Cycle:
         return decide_on(self.board, waiting, self._next_time)
 
     def _next_time(self, place: Place, parts: tuple[Part, ...]) -> Check:
-        job = self.bar.job if self.bar is not None else self._first_waiting
-        what = "Did not fit" if job is None else f"Would have delayed #{job}"
+        first = self.bar or self._first
+        job = None if first is None else first.inside or first.job
+        what = "Did not fit" if first is None else f"Would have delayed {text.whom(first.job, first.inside)}"
         words = f"{what} when its turn came; it is asked again in the next cycle."
         return Check(Code.SET_ASIDE, False, words, {"for": job})
 
@@ -223,12 +225,12 @@ class Cycle:
         return Decision(waiting.job, known.verdict, known.headline, known.code, whole, places, known.grant)
 
     def _aside(self, waiting: Waiting) -> Aside | None:
-        if self._strict and self._first_waiting is not None:
-            first = self._first_waiting
+        if self._strict and self._first is not None and not waiting.inside:
+            first = self._first
 
             def strict(place: Place, parts: tuple[Part, ...]) -> Check:
-                words = f"Strict order: #{first} goes first, and nobody overtakes it."
-                return Check(Code.SET_ASIDE, False, words, {"for": first})
+                words = f"Strict order: {text.whom(first.job, first.inside)} goes first, and nobody overtakes it."
+                return Check(Code.SET_ASIDE, False, words, {"for": first.inside or first.job})
 
             return strict
         return None if self._guard is None else asking(self._guard, waiting)

@@ -22,12 +22,13 @@ class Exclusive(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A placement request for no device or one. ``node`` and ``device`` (UUID) None mean any."""
+    """A placement request for no device or one. ``node``, ``device`` (UUID) and ``among`` (UUIDs) None mean any."""
 
     gpu: Gpu = Gpu.NONE
     exclusive: Exclusive = Exclusive.NO
     node: str | None = None
     device: str | None = None
+    among: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         if self.gpu is Gpu.NONE and (self.device is not None or self.exclusive is Exclusive.DEVICE):

@@ -125,6 +125,7 @@ class Running:
     priority: int = 0
     array: int = 0  # the array that it belongs to, 0 for none
     watch_policy: str = ""  # its workload's, which only the watchdog asks for
+    more: bool = False  # what it holds besides, on another device: asked for while it ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class KeptPlan:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A queued job. Order: priority (higher first), then ``arrival`` (a growing number)."""
+    """A queued job, or what a running one asks for. Order: priority (higher first), then ``arrival`` (growing)."""
 
     job: int
     name: str
@@ -157,6 +158,7 @@ class Waiting:
     plan: KeptPlan | None = None
     attempt: int = 1
     conditions: Conditions | None = None  # None: it waits for room alone
+    inside: int = 0  # the running job that asks for more; ``job`` is then below zero
 
 
 @dataclass(frozen=True, slots=True)

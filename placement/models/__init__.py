@@ -8,6 +8,7 @@ from placement.models.conditions import Dependency, GroupHold
 from placement.models.cycle import Cycle
 from placement.models.decision import DecisionRecord
 from placement.models.forecast import Forecast, ForecastRecord
+from placement.models.inside import InsideRequest, InsideSession, RequestState
 from placement.models.job import Job
 from placement.models.lease import Lease
 from placement.models.member import LoginAttempt, LoginLink, Member, Role
@@ -28,6 +29,8 @@ __all__ = [
     "ForecastRecord",
     "GroupHold",
     "Hook",
+    "InsideRequest",
+    "InsideSession",
     "IrrelevantArgument",
     "Job",
     "JobArray",
@@ -40,6 +43,7 @@ __all__ = [
     "Node",
     "Notice",
     "NoticeSettings",
+    "RequestState",
     "Role",
     "Scope",
     "Token",

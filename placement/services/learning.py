@@ -19,7 +19,7 @@ from calibration.domain.preallocation import looks_preallocated, took_what_it_wa
 from calibration.domain.samples import RAM, Attribution, Reading
 from calibration.domain.windows import Window, close, flat_band, observe
 from calibration.models import OpenWindow, Sediment
-from placement import estimates
+from placement import estimates, inside
 from placement.models import Job
 
 SAVE_EVERY = 5.0  # seconds between saves of a window whose peaks do not move
@@ -76,7 +76,7 @@ class Windows:
         used = _used(job, reading, attribution, kept.window.started_at, knobs)
         read_at = {pool: reading.pools[pool].read_at for pool in (RAM, job.device) if pool in reading.pools}
         amounts = {
-            ("ram" if pool == RAM else "vram"): used.get(pool)
+            ("ram" if pool == RAM else "vram"): _without(used.get(pool), job.charges.get(pool, {}).get("inside", 0))
             for pool, moment in read_at.items()
             if moment != kept.read_at.get(pool)
         }
@@ -99,7 +99,9 @@ class Windows:
         proven = {
             ("ram" if pool == RAM else "vram"): peaks["ram" if pool == RAM else "vram"]
             for pool, charge in job.charges.items()
-            if charge.get("proof") in ("worked", "learned") and ("ram" if pool == RAM else "vram") in peaks
+            if charge.get("basis") != inside.BASIS
+            and charge.get("proof") in ("worked", "learned")
+            and ("ram" if pool == RAM else "vram") in peaks
         }
         news = any(
             kind not in kept.told or peak > kept.told[kind] + flat_band(peak, knobs) for kind, peak in proven.items()
@@ -134,7 +136,11 @@ class Windows:
         """
         kept_open = self._of(job, at, begin=False)
         window = kept_open.window
-        by_kind = {("ram" if pool == RAM else "vram"): charge for pool, charge in job.charges.items()}
+        by_kind = {
+            ("ram" if pool == RAM else "vram"): charge
+            for pool, charge in job.charges.items()
+            if charge.get("basis") != inside.BASIS
+        }
         row = close(
             window,
             at,
@@ -158,6 +164,11 @@ class Windows:
             kept = instrument.keep(row, owner(job), job.user.get_username(), ended_at, peaks)
         instrument.drop_window(owner(job))
         return kept
+
+
+def _without(used: int | None, inside: int) -> int | None:
+    """Return what of a job's use is not what it asked for while it ran: that is asked for again, and not learned."""
+    return used if used is None or not inside else max(0, used - inside)
 
 
 def owner(job: Job) -> str:
@@ -213,6 +224,9 @@ def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) ->
     vram = window.levels.get("vram")
     seen = (vram is not None and vram.peak > 0) if job.device else None
     for pool, charge in job.charges.items():
+        if charge.get("basis") == inside.BASIS:  # a promise: it stays as it was granted
+            charges[pool] = {**charge, "held": held(charge["granted"], job.used.get(pool))}
+            continue
         kind = "ram" if pool == RAM else "vram"
         before = (
             Settled(charge["granted"], True, charge.get("proof"), charge.get("note", ""))
@@ -236,7 +250,7 @@ def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) ->
         charges[pool] = {
             **charge,
             "granted": now.granted,
-            "held": held(now.granted, job.used.get(pool)),
+            "held": held(now.granted + charge.get("inside", 0), job.used.get(pool)),
             "settled": now.settled,
             "proof": now.proof,
             "note": now.note,

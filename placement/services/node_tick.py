@@ -20,7 +20,7 @@ from calibration.domain.attribution import attribute
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, Attribution, Claim, Identity, PoolState, Reading
 from calibration.probes.choose import Instrument
-from placement import snapshots
+from placement import inside, snapshots
 from placement.domain import containers as container_rules
 from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
@@ -33,6 +33,7 @@ from placement.services import (
     cycle_row,
     delivering,
     draining,
+    holding,
     learning,
     lifecycle,
     machine,
@@ -113,11 +114,14 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     marker_of, container_of = agent.markers.reader(reading), agent.labels.owner
     found = attribute(reading, _claims(agent, jobs), marker_of=marker_of, container_of=container_of)  # 2 attribute
     agent.known = dict(found.members)
-    changed = [
+    lent = inside.promised(inside.leases(job.pk for job in jobs))
+    changed = [job for job in jobs if inside.brought_up(job, lent.get(job.pk, {}))]
+    changed += [
         job
         for job in jobs
         if job.state == State.RUNNING
         and agent.windows.observe(job, reading, found, instrument_knobs, version)  # 3 observe
+        and job not in changed
     ]
     _save_observed(agent, jobs, changed, reading, found, knobs)
     _discover(agent, reading)
@@ -139,6 +143,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     agent.groups.reserve(reading.pools[RAM].total, knobs)
     _store(agent, left, reading, found, knobs)  # 5 store
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
+    holding.look(left)
     agent.watchdog.look(agent.node, left, found.members, knobs)
     agent.progress.look(left)
     agent.courier.step()
@@ -204,8 +209,12 @@ def _save_observed(
     if not changed:
         return
     Job.objects.bulk_update(changed, ["used", "charges", "members", "flags"], batch_size=200)
-    held = {(job.pk, pool): charge["held"] for job in changed for pool, charge in job.charges.items()}
-    leases = list(Lease.objects.filter(job__in=changed, released_at=None))
+    held = {
+        (job.pk, pool): max(charge["granted"], charge["held"] - charge.get("inside", 0))
+        for job in changed
+        for pool, charge in job.charges.items()
+    }
+    leases = list(Lease.objects.filter(job__in=changed, released_at=None, request=None))
     moved = [lease for lease in leases if held.get((lease.job_id, lease.pool), lease.bytes) != lease.bytes]
     for lease in moved:
         lease.bytes = held[lease.job_id, lease.pool]
@@ -216,15 +225,14 @@ def _save_observed(
 def _flags(job: Job, reading: Reading, over: int) -> list[str]:
     """Return sentences about a job's memory that its lease does not say; ``over`` bytes above a charge are no news."""
     flags = [
-        f"uses {gib(used, charge['granted'])} on {reading.pools[pool].name}, "
-        f"above the {gib(charge['granted'], used)} that it was granted"
+        f"uses {gib(used, granted)} on {reading.pools[pool].name}, above the {gib(granted, used)} that it was granted"
         for pool, charge in sorted(job.charges.items())
         if pool in reading.pools
         and (used := job.used.get(pool)) is not None
-        and used - charge["granted"] > max(over, charge.get("margin") or 0)
+        and used - (granted := inside.granted(charge)) > max(over, charge.get("margin") or 0)
     ]
     for pool, used in sorted(job.used.items()):
-        if pool in (RAM, job.device) or not used:
+        if pool in (RAM, job.device) or pool in job.charges or not used:
             continue
         name = reading.pools[pool].name if pool in reading.pools else pool
         leased = reading.pools[job.device].name if job.device in reading.pools else (job.device or "no device")

@@ -29,7 +29,7 @@ from placement.runner.identity import identify
 from placement.runner.jsonfile import write_record
 from placement.runner.launch import LaunchResult, launch
 from placement.runner.record import claim
-from placement.services import accounts, capping, containing, device_environment, lifecycle, secrets
+from placement.services import accounts, capping, containing, device_environment, job_tokens, lifecycle, secrets
 
 Launch = Callable[[Path], LaunchResult]
 """Starts a runner for a run directory: by itself, or from a nursery that is kept."""
@@ -206,10 +206,16 @@ def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict
         "TIDEGATE_ATTEMPT": str(job.attempt),
         "TIDEGATE_WORKERS": str(job.workers),
         "TIDEGATE_RECEIPTS": str(run_dir / "receipts"),
+        **_way_back(job),
         **_array_variables(job),
         **around.variables,
     }
     return build_environment(base, listed, preset, given, ours)
+
+
+def _way_back(job: Job) -> dict[str, str]:
+    """Return where a job finds the service, and the token with which it may ask for more; {} without an address."""
+    return {"TIDEGATE_URL": settings.URL, "TIDEGATE_TOKEN": job_tokens.of(job)} if settings.URL else {}
 
 
 def _array_variables(job: Job) -> dict[str, str]:

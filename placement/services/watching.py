@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from calibration.domain.samples import RAM, Identity, PoolSample, PoolState
-from placement import snapshots
+from placement import inside, snapshots
 from placement.domain.jobs import State
 from placement.domain.knobs import Knobs
 from placement.domain.snapshot import Node as NodeSeen
@@ -122,7 +122,7 @@ class Watchdog:
 
 def _running(job: Job) -> Running:
     policy = job.workload.watch_policy if job.workload else ""
-    return replace(snapshots.running_of(job, 0.0, None), watch_policy=policy)
+    return replace(inside.whole(snapshots.running_of(job, 0.0, None), job), watch_policy=policy)
 
 
 def _with(running: Running, used: int) -> Running:

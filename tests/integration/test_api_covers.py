@@ -117,7 +117,7 @@ def test_every_operation_says_what_it_does_and_needs():
     for path, methods in schema()["paths"].items():
         for method, one in methods.items():
             assert one["summary"], path
-            assert one["x-role"] in ("viewer", "submitter", "operator", "admin"), path
+            assert one["x-role"] in ("viewer", "submitter", "operator", "admin", "job"), path
             assert {"401", "403", "429", "500", "503"} <= set(one["responses"]), path
             if "requestBody" in one:
                 assert one["requestBody"]["content"]["application/json"].get("example") is not None, (path, method)

@@ -1,0 +1,148 @@
+"""What a running job asks for besides what it started with: as the gate sees it, and what can never be.
+
+A request counts like a job in the queue, under a number below zero; whatever it gets is its job's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibration.domain.estimate import Estimate, PoolEstimate
+from calibration.domain.ladder import Basis
+from placement.domain import checks, text
+from placement.domain.asks import Ask
+from placement.domain.devices import Backend, Kind
+from placement.domain.gate import about_ever
+from placement.domain.places import Board, Place, at_most, waiting_demand
+from placement.domain.requests import Exclusive, Gpu, Request
+from placement.domain.snapshot import Device, Running, Snapshot, Waiting
+
+
+def number(request: int) -> int:
+    """Return the number under which a request stands in the queue."""
+    return -request
+
+
+def read(told: Mapping[str, Any]) -> Ask:
+    """Return the ask that a row or a call holds. Raise ValueError or TypeError with a sentence."""
+    return Ask(
+        kind=_named(Kind, "kind", told.get("kind", "gpu")),
+        backend=_named(Backend, "backend", told.get("backend", "cuda")),
+        group_bytes=told.get("group_bytes", 0),
+        per_device_bytes=told.get("per_device_bytes", 0),
+        min_devices=told.get("min_devices", 1),
+        max_devices=told.get("max_devices", 1),
+        exclusive=told.get("exclusive", False),
+        device_id=told.get("device_id"),
+        prefer_max=told.get("prefer_max", False),
+        even=told.get("even", True),
+    )
+
+
+def _named(kind: Any, name: str, word: object) -> Any:
+    try:
+        return kind(word)
+    except ValueError:
+        raise ValueError(f"{name} is one of {', '.join(kind)}, not {str(word)[:40]!r}.") from None
+
+
+def could_serve(ask: Ask, devices: Iterable[Device]) -> list[Device]:
+    """Return those of a node's devices that are of the kind, offer the backend, and have the number asked for."""
+    return [
+        d
+        for d in devices
+        if (d.kind.lower(), d.backend.lower()) == (ask.kind.value, ask.backend.value)
+        and ask.device_id in (None, d.index)
+    ]
+
+
+def waiting_of(
+    request: int, ask: Ask, devices: Iterable[str], job: Running, *, order: int, waited: float = 0.0
+) -> Waiting:
+    """Return a request for one device as the gate sees it: a promise, on the node of its job, of the job's priority."""
+    need = ask.group_bytes + ask.per_device_bytes
+    return Waiting(
+        job=number(request),
+        name=job.name,
+        user=job.user,
+        arrival=order,
+        request=Request(
+            gpu=Gpu.ONE,
+            exclusive=Exclusive.DEVICE if ask.exclusive else Exclusive.NO,
+            node=job.node,
+            among=frozenset(devices),
+        ),
+        estimate=_exactly(need),
+        priority=job.priority,
+        waited=waited,
+        limit=None if job.limit is None else max(0.0, job.limit - job.elapsed),
+        learned=job.learned - job.elapsed if job.learned is not None and job.learned > job.elapsed else None,
+        inside=job.job,
+    )
+
+
+def _exactly(need: int) -> Estimate:
+    pools = {
+        "vram": PoolEstimate("vram", need, Basis.DECLARED, 0, ()),
+        "ram": PoolEstimate("ram", 0, Basis.DECLARED, 0, ()),
+    }
+    return Estimate(pools, Basis.DECLARED, need, need)
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Why a request can never be granted. ``lines`` is the arithmetic, one device a line."""
+
+    code: str  # "impossible" or "waits_for_itself"
+    sentence: str
+    lines: tuple[str, ...]
+
+
+def never(snapshot: Snapshot, waiting: Waiting) -> Never | None:
+    """Return why a request can never be granted, on the empty node or beside what its own job holds; else None."""
+    board, demand = Board(snapshot), waiting_demand(waiting)
+    places = board.places(waiting.request)
+    asked = [checks.ever(board, demand, place) for place in places]
+    if not any(check.ok for check in asked):
+        whole = about_ever(board, demand, asked)
+        sentence = whole.sentence.replace("Can never start", "Can never be granted", 1)
+        return Never("impossible", sentence, tuple(check.sentence for check in asked))
+    own = [r for r in snapshot.running if r.job == waiting.inside and r.node == waiting.request.node]
+    lines = [
+        check.sentence if not check.ok else _itself(board, place, waiting, own)
+        for place, check in zip(places, asked, strict=True)
+    ]
+    if not all(lines):
+        return None
+    mine = [line for line, check in zip(lines, asked, strict=True) if check.ok]
+    return Never("waits_for_itself", f"#{waiting.inside} would wait for itself. {mine[0]}", tuple(lines))
+
+
+def _itself(board: Board, place: Place, waiting: Waiting, own: list[Running]) -> str:
+    """Return why the place cannot serve for as long as the job has what it has there; "" where it can."""
+    device = place.device
+    if device is None:
+        return ""
+    need = waiting.estimate.pools["vram"].need or 0
+    there = [r for r in own if r.device == device.uuid]
+    lasting = sum(_lasting(r, device.pool.pool) for r in own)
+    alone = waiting.request.exclusive is Exclusive.DEVICE or device.exclusive_only
+    if there and (alone or any(r.exclusive is Exclusive.DEVICE for r in there)):
+        whose = "asks for" if alone else "holds"
+        return f"#{waiting.inside} {whose} {place.label} alone, and is on it already."
+    most = at_most(board.ledger(device.pool, device.measurable), 0)
+    if not lasting or most is None or need <= most - lasting:
+        return ""
+    asked, given = text.less(need, most - lasting)
+    holds, gives = text.less(lasting, most)
+    return f"Asks {asked}; {place.label} can give {gives}, less {holds} that #{waiting.inside} itself holds is {given}."
+
+
+def _lasting(running: Running, pool: str) -> int:
+    """Return the bytes that a job will not give back before it lets go: promises, and what it really uses."""
+    charge = running.charges.get(pool)
+    if charge is None:
+        return 0
+    return charge.held if charge.promise or charge.settled else min(charge.held, charge.used or 0)
