@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -52,6 +52,25 @@ def device_variables(
     if backend == "ROCM":
         # The lower filter counts first and renumbers, so what comes after it counts from 0.
         variables |= {"ROCR_VISIBLE_DEVICES": seen, "HIP_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"}
+    return variables
+
+
+def visible_variables(seen: Sequence[tuple[str, int | None]], backend: str = "CUDA") -> dict[str, str]:
+    """Return the variables of a job that sees several devices, (uuid, index in bus order), its own first."""
+    if not seen:
+        return {**device_variables(None), "TIDEGATE_DEVICE_INDICES": ""}
+    uuids = ",".join(uuid for uuid, _ in seen)
+    by_uuid = any(index is None or uuid.startswith("MIG-") for uuid, index in seen)
+    mask = uuids if by_uuid else ",".join(str(index) for _, index in seen)
+    variables = {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": mask,
+        "TIDEGATE_DEVICE_UUIDS": uuids,
+        "TIDEGATE_DEVICE_INDICES": "" if by_uuid else mask,
+    }
+    if backend == "ROCM":  # as for one device: the lower filter renumbers
+        numbers = ",".join(str(n) for n in range(len(seen)))
+        variables |= {"ROCR_VISIBLE_DEVICES": mask, "HIP_VISIBLE_DEVICES": numbers, "CUDA_VISIBLE_DEVICES": numbers}
     return variables
 
 

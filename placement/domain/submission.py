@@ -69,6 +69,7 @@ class Submission:
     retry_times: int | None = None
     retry_on: tuple[str, ...] = ()
     retry_wait_s: float | None = None
+    reserves: bool = False
     demo: bool = False
 
 
@@ -95,8 +96,9 @@ def _all_problems(s: Submission) -> Iterator[tuple[str, str]]:
     yield from _place(s)
     yield from sweeps.problems(s)
     yield from terms.problems(s)
-    if not isinstance(s.demo, bool):
-        yield "demo", "It must be true or false."
+    for name in ("reserves", "demo"):
+        if not isinstance(getattr(s, name), bool):
+            yield name, "It must be true or false."
 
 
 def _texts(s: Submission) -> Iterator[tuple[str, str]]:

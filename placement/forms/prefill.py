@@ -58,5 +58,6 @@ def from_workload(found: Workload, cwd: str) -> dict[str, Any]:
         "setup": found.setup,
         "workers": found.workers,
         "exclusive": found.exclusive,
+        "reserves": found.reserves,
         "time_limit_s": seconds_text(found.time_limit_s),
     }

@@ -41,6 +41,7 @@ class SubmitForm(TermsForm):
         required=False,
         label="Sharing",
     )
+    reserves = forms.BooleanField(required=False, label="Reserves inside its run")
     device = forms.ChoiceField(required=False, label="Which device")
     node = forms.ChoiceField(required=False, label="Which node")
     declared_ram = Amount(required=False, label="RAM, your guess")
@@ -110,8 +111,18 @@ class SubmitForm(TermsForm):
     @property
     def more_given(self) -> bool:
         """Return whether a field that is folded away holds something, so that the page shows it."""
-        usual = ("", None, 0, "0")
-        names = ("declared_ram", "declared_vram", "device", "node", "name", "priority", "note", "environment")
+        usual = ("", None, 0, "0", False)
+        names = (
+            "declared_ram",
+            "declared_vram",
+            "device",
+            "node",
+            "name",
+            "priority",
+            "note",
+            "environment",
+            "reserves",
+        )
         return any(name in self.fields and self[name].value() not in usual for name in names)
 
     @property
@@ -137,6 +148,7 @@ class SubmitForm(TermsForm):
             workers=data["workers"] or 1,
             gpu=data["gpu"] or "none",
             exclusive=data["exclusive"] or "no",
+            reserves=data["reserves"],
             node=data.get("node", ""),
             device=data["device"] if data["gpu"] == "one" else "",
             declared_ram=data["declared_ram"],

@@ -40,6 +40,7 @@ class Job(Holdable):
     workers = models.PositiveIntegerField(default=1)
     gpu = models.CharField(max_length=8, default="none")
     exclusive = models.CharField(max_length=8, default="no")
+    reserves = models.BooleanField(default=False, db_default=False)  # it asks for more devices: it sees all of its node
     node_wanted = models.CharField(max_length=100, blank=True)
     device_wanted = models.CharField(max_length=100, blank=True)
     declared_ram = models.BigIntegerField(null=True, blank=True)

@@ -170,6 +170,7 @@ def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyTyp
         workers=old.workers,
         gpu=old.gpu,
         exclusive=old.exclusive,
+        reserves=old.reserves,
         node=old.node_wanted,
         device=old.device_wanted,
         declared_ram=more.get("ram", old.declared_ram),

@@ -209,6 +209,9 @@ def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict
         **_way_back(job),
         **_array_variables(job),
         **around.variables,
+        "PYTHONPATH": device_environment.client_path(
+            around.variables.get("PYTHONPATH", python_path), other_account=account is not None
+        ),
     }
     return build_environment(base, listed, preset, given, ours)
 

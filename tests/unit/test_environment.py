@@ -11,6 +11,7 @@ from placement.domain.environment import (
     framework_variables,
     overruled,
     shown,
+    visible_variables,
 )
 from tests.builders import GIB, MIB
 
@@ -44,6 +45,29 @@ def test_the_other_runtime_renumbers_after_its_own_filter() -> None:
     variables = device_variables("GPU-b", index=3, backend="ROCM")
     assert variables["ROCR_VISIBLE_DEVICES"] == "3"
     assert variables["HIP_VISIBLE_DEVICES"] == variables["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+def test_whoever_asks_for_more_sees_several_devices_in_the_order_given() -> None:
+    assert visible_variables([("GPU-b", 3), ("GPU-a", 0)]) == {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": "3,0",
+        "TIDEGATE_DEVICE_UUIDS": "GPU-b,GPU-a",
+        "TIDEGATE_DEVICE_INDICES": "3,0",
+    }
+    rocm = visible_variables([("GPU-b", 3), ("GPU-a", 0)], "ROCM")
+    assert (rocm["ROCR_VISIBLE_DEVICES"], rocm["HIP_VISIBLE_DEVICES"]) == ("3,0", "0,1")
+    assert visible_variables([("GPU-b", 3), ("MIG-a", 0)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,MIG-a"
+    assert visible_variables([("GPU-b", None)])["TIDEGATE_DEVICE_INDICES"] == ""
+    assert visible_variables([])["CUDA_VISIBLE_DEVICES"] == ""
+
+
+@pytest.mark.parametrize(("index", "backend"), [(3, "CUDA"), (3, "ROCM"), (None, "CUDA")])
+def test_one_device_is_told_as_it_was(index: int | None, backend: str) -> None:
+    several = visible_variables([("GPU-b", index)], backend)
+    assert {**several, "TIDEGATE_DEVICE_INDICES": ""} == {
+        **device_variables("GPU-b", index=index, backend=backend),
+        "TIDEGATE_DEVICE_INDICES": "",
+    }
 
 
 class TestFrameworks:
