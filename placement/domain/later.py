@@ -59,10 +59,10 @@ class Pressure:
     def sentence(self, now: float) -> str:
         """Return what it will ask for, who waits there, and when it is let through all the same."""
         who = names([f"#{job}" for job in self.jobs]) or "others"
-        one = len(self.jobs) == 1
+        waits = "waits" if len(self.jobs) == 1 else "wait"
         return (
             f"Runs like this one ask for {gib(self.need, self.room)} on {names(self.devices)} later; "
-            f"{gib(max(0, self.room), self.need)} are left there, and {who} {'waits' if one else 'wait'} for it already. "
+            f"{gib(max(0, self.room), self.need)} are left there, and {who} {waits} for it already. "
             f"That holds this one for {seconds(max(0.0, self.until - now))} more at most."
         )
 

@@ -188,7 +188,7 @@ def test_what_is_no_use_to_say_again(job: Fake, status: int, error: type[Excepti
 
 def test_a_device_that_this_process_does_not_see(job: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    with pytest.raises(tidegate.NotVisible, match="“reserves inside its run” of the workload"):
+    with pytest.raises(tidegate.NotVisible, match="“Reserves inside its run” of the workload"):
         tidegate.cuda(1, device_id=0)
     until(lambda: released(job) == ["leases/101/release"], 5, "what was granted in vain")
     assert tidegate.cuda(1, device_id=1).local_index == 0

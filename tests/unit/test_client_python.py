@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,13 @@ def test_each_module_is_python_3_8(path: Path) -> None:
             assert node.attr not in NEWER
         if isinstance(node, ast.Call):
             assert "strict" not in {word.arg for word in node.keywords}  # zip's
+
+
+def test_it_can_be_installed_where_the_path_does_not_reach() -> None:
+    told = tomllib.loads((CLIENT / "pyproject.toml").read_text())
+    assert told["project"]["requires-python"] == ">=3.8"
+    assert "dependencies" not in told["project"]
+    assert all((CLIENT / package / "__init__.py").is_file() for package in told["tool"]["setuptools"]["packages"])
 
 
 def old_pythons() -> list[str]:

@@ -172,6 +172,22 @@ def test_a_notice_of_an_earlier_run_changes_nothing(job: Fake) -> None:
     assert len(begun) == 2
 
 
+def test_a_step_whose_lease_an_operator_took_runs_again(job: Fake) -> None:
+    begun = []
+
+    @tidegate.session
+    def step() -> int | None:
+        begun.append(1)
+        kept = tidegate.cuda(1)
+        job.notices = [{"session": None, "lease": 101, "execution": 1, "sentence": "Taken back.", "final": False}]
+        tidegate.check()
+        return kept.lease_id
+
+    assert step() == 102
+    assert len(begun) == 2
+    until(lambda: "leases/101/release" in [b["path"] for b in job.paths("/release")], 5, "what was taken back")
+
+
 def test_a_step_that_fails_is_not_run_again(job: Fake) -> None:
     @tidegate.session
     def step() -> None:

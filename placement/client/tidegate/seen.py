@@ -11,7 +11,7 @@ from typing import Mapping
 
 from .errors import NotVisible
 
-SWITCH = "reserves inside its run"
+SWITCH = "Reserves inside its run"
 MASKS = {"cuda": "CUDA_VISIBLE_DEVICES", "rocm": "HIP_VISIBLE_DEVICES"}
 
 

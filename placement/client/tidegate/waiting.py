@@ -168,7 +168,7 @@ def _heed(notices: list[dict[str, Any]], step: steps.Step | None, mine: bool = F
     """Mark what was taken back; raise what ends the step, or has it run again."""
     for notice in notices:
         sentence = str(notice.get("sentence") or "A lease of this job was taken back.")
-        of_step = mine or (step is not None and notice.get("session") == step.key)
+        of_step = mine or (step is not None and _is_of(notice, step))
         if of_step and step is not None:
             if notice.get("execution", step.execution) != step.execution and not notice.get("final"):
                 continue
@@ -185,6 +185,11 @@ def _heed(notices: list[dict[str, Any]], step: steps.Step | None, mine: bool = F
                 lease.lost(sentence)
             if found:
                 raise Revoked(sentence)
+
+
+def _is_of(notice: dict[str, Any], step: steps.Step) -> bool:
+    """Return whether a notice names this step, or a lease that this run of it was granted."""
+    return notice.get("session") == step.key or notice.get("lease") in step.granted
 
 
 def _number() -> int:
