@@ -134,6 +134,7 @@ def _with(charge: Charge, more: int) -> Charge:
         held=held(granted, charge.used),
         at_start=charge.at_start + more,
         cap=None if charge.cap is None else charge.cap + more,
+        promised=charge.promised + more,
     )
 
 

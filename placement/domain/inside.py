@@ -127,22 +127,25 @@ def _itself(board: Board, place: Place, waiting: Waiting, own: list[Running]) ->
         return ""
     need = waiting.estimate.pools["vram"].need or 0
     there = [r for r in own if r.device == device.uuid]
-    lasting = sum(_lasting(r, device.pool.pool) for r in own)
+    mine = sum(lasting(r, device.pool.pool) for r in own)
     alone = waiting.request.exclusive is Exclusive.DEVICE or device.exclusive_only
     if there and (alone or any(r.exclusive is Exclusive.DEVICE for r in there)):
         whose = "asks for" if alone else "holds"
         return f"#{waiting.inside} {whose} {place.label} alone, and is on it already."
     most = at_most(board.ledger(device.pool, device.measurable), 0)
-    if not lasting or most is None or need <= most - lasting:
+    if not mine or most is None or need <= most - mine:
         return ""
-    asked, given = text.less(need, most - lasting)
-    holds, gives = text.less(lasting, most)
+    asked, given = text.less(need, most - mine)
+    holds, gives = text.less(mine, most)
     return f"Asks {asked}; {place.label} can give {gives}, less {holds} that #{waiting.inside} itself holds is {given}."
 
 
-def _lasting(running: Running, pool: str) -> int:
+def lasting(running: Running, pool: str) -> int:
     """Return the bytes that a job will not give back before it lets go: promises, and what it really uses."""
     charge = running.charges.get(pool)
     if charge is None:
         return 0
-    return charge.held if charge.promise or charge.settled else min(charge.held, charge.used or 0)
+    if charge.promise or charge.settled:
+        return charge.held
+    rest = min(charge.held, charge.used or 0) - charge.promised
+    return charge.promised + max(0, rest)

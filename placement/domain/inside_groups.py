@@ -10,7 +10,7 @@ from placement.domain.allocator import Granted, Impossible, Unavailable, place
 from placement.domain.asks import Ask
 from placement.domain.bars import Bar
 from placement.domain.devices import Backend, Kind
-from placement.domain.inside import Never
+from placement.domain.inside import Never, lasting
 from placement.domain.places import Board, Place, at_most
 from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.slots import Slot
@@ -84,11 +84,9 @@ def _idle(found: tuple[Slot, ...]) -> tuple[Slot, ...]:
 
 
 def _lasting(running: Running) -> Running:
-    """Return a job with what it will not give back before it lets go: promises, and what it really uses."""
+    """Return a job with what it will not give back before it lets go."""
     kept = {
-        pool: charge
-        if charge.promise or charge.settled
-        else Charge(n := min(charge.held, charge.used or 0), n, charge.used, n)
+        pool: Charge(n := lasting(running, pool), n, charge.used, n, promise=True)
         for pool, charge in running.charges.items()
     }
     return replace(running, charges=kept, cold=False)

@@ -95,6 +95,7 @@ class Charge:
     settled: bool = False
     promise: bool = False
     cap: int | None = None  # for the evidence of a stop
+    promised: int = 0  # of it the bytes that were granted while the job ran, whole until they are let go
 
     @property
     def growth(self) -> int:

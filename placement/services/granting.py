@@ -17,7 +17,7 @@ from placement.domain.inside import Never
 from placement.domain.plan import Plan
 from placement.domain.told import judged
 from placement.models import Device, InsideRequest, Lease, RequestState
-from placement.services import inside_groups
+from placement.services import inside_groups, unlocking
 
 _SHOWN = 6  # reasons of one request that are kept
 
@@ -85,7 +85,7 @@ def _member(device: Device, node: str, size: int) -> dict[str, Any]:
 
 
 def settle(made: Plan) -> None:
-    """After the starts: serve requests for several devices, refuse what can never be, say why the others wait."""
+    """After the starts: serve requests for several devices, end what would wait for ever, say why the others wait."""
     snapshot = made.board.snapshot
     for one in inside_groups.look(made):
         if one.members:
@@ -94,6 +94,7 @@ def settle(made: Plan) -> None:
             _refused(one.request, one.never)
         else:
             _waits(one.request, one.code, one.sentences)
+    unlocking.resolve(made.board)
     for waiting in made.waits():
         if not waiting.inside:
             continue

@@ -68,8 +68,10 @@ def end_step(row: InsideSession, outcome: str) -> None:
     now = timezone.now()
     own = InsideRequest.objects.filter(session=row)
     own.filter(state=RequestState.WAITING).update(state=RequestState.WITHDRAWN, ended_at=now)
-    if outcome == "restarts":
-        return  # it comes back under the same key; its placements let go one by one
+    if outcome == "restarts":  # it comes back under the same key, without what was taken from it
+        taken = own.filter(state=RequestState.GRANTED, revoke_at__isnull=False)
+        let_go(taken.values_list("pk", flat=True))
+        return
     held = own.filter(state=RequestState.GRANTED)
     if held.exists():  # it lets go of them one by one; what it forgets ends with the process
         held.update(session=session(row.job, row.process, None))
@@ -134,13 +136,31 @@ def revoke(row: InsideRequest, who: str, seconds: float) -> None:
 
 
 def notices(job: Job) -> list[dict[str, Any]]:
-    """Return what a job is to be told of leases that were taken back."""
+    """Return what a job is to be told of leases that were taken back: of a whole step, or one by one."""
+    steps = InsideSession.objects.filter(job=job, attempt=job.attempt, ended_at=None).exclude(revoked={})
     rows = InsideRequest.objects.filter(job=job, attempt=job.attempt, revoke_at__isnull=False).select_related("session")
-    return [notice(row) for row in rows.filter(session__ended_at=None).order_by("pk")[:100]]
+    single = rows.filter(session__ended_at=None, session__revoked={}).order_by("pk")[:100]
+    return [*(of_step(row) for row in steps.order_by("pk")), *(notice(row) for row in single)]
+
+
+def of_step(row: InsideSession) -> dict[str, Any]:
+    """Return what a step is told that lost all that it held; it is for that execution alone."""
+    left = max(0.0, row.revoked["at"] - timezone.now().timestamp())
+    return {
+        "session": row.key,
+        "lease": None,
+        "execution": row.revoked["execution"],
+        "sentence": row.revoked["said"],
+        "seconds_left": round(left, 1),
+        "must_free": row.revoked["must_free"],
+        "final": left <= 0,
+    }
 
 
 def notice(row: InsideRequest) -> dict[str, Any]:
     """Return what the holder of a lease is told of its being taken back."""
+    if row.session.revoked.get("execution") == row.execution:
+        return of_step(row.session)
     left = 0.0 if row.revoke_at is None else max(0.0, (row.revoke_at - timezone.now()).total_seconds())
     free = [{"uuid": m["uuid"], "bytes": m["bytes"]} for m in row.members]
     return {

@@ -1,0 +1,106 @@
+"""Running jobs that wait for each other: found in the same cycle, ended by the least loss, and told as it was."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from calibration import clock
+from placement import inside
+from placement.models import InsideRequest, InsideSession, Job
+from placement.services import admission, cycle_row, holding, reserving
+from placement.services.reserving import Call, Step
+from tests.integration.rows import GIB, UUIDS, a_machine, a_running, a_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def pair() -> tuple[Job, Job]:
+    """Two jobs without a device of their own, on a machine with two of 24 GiB."""
+    a_machine()
+    cycle_row.ensure()
+    ada = a_user("ada")
+    fields = {"device": "", "gpu": "none", "charges": {}, "used": {}, "started_clock": clock.now()}
+    return a_running(ada, **fields), a_running(ada, **fields)
+
+
+def asks(job: Job, gib: int, device: int, key: str, restartable: bool = False) -> InsideRequest:
+    told = {"group_bytes": gib * GIB, "device_id": device}
+    step = Step(f"s{job.pk}", "train", restartable=True) if restartable else None
+    row, _ = reserving.ask(job, Call(key, told, {"pid": 1, "started": None}, step))
+    return row
+
+
+def crossed(one: Job, other: Job, *, restartable: bool) -> tuple[InsideRequest, InsideRequest]:
+    """Return what two jobs wait for, each holding what the other one asks for."""
+    asks(one, 16, 0, "a")
+    asks(other, 16, 1, "b", restartable)
+    admission.run()
+    assert len(inside.leases()) == 2
+    first, second = asks(one, 16, 1, "c"), asks(other, 16, 0, "d", restartable)
+    admission.run()
+    first.refresh_from_db()
+    second.refresh_from_db()
+    return first, second
+
+
+def test_the_restartable_one_gives_way_and_the_other_goes_on(pair: tuple[Job, Job]) -> None:
+    one, other = pair
+    first, second = crossed(one, other, restartable=True)
+    assert (first.state, second.state) == ("waiting", "revoked")
+    told = reserving.answer(second)
+    assert told["revocation"]["session"] == f"s{other.pk}"
+    assert told["revocation"]["execution"] == 1
+    assert told["revocation"]["must_free"] == [{"uuid": UUIDS[1], "bytes": 16 * GIB}]
+    assert 25 < told["revocation"]["seconds_left"] <= 30
+    assert f"job {one.pk} holds 16.0 GiB on gpu0" in told["revocation"]["sentence"]
+    assert [link["job"] for link in second.reasons["cycle"]["links"]] == [one.pk, other.pk]
+
+    reserving.end(other, f"s{other.pk}", 1, "restarts")
+    admission.run()
+    first.refresh_from_db()
+    assert first.state == "granted"
+    again, new = reserving.ask(
+        other, Call("e", {"group_bytes": GIB, "device_id": 0}, {}, Step(f"s{other.pk}", execution=2, restartable=True))
+    )
+    assert new
+    assert reserving.answer(again)["notices"][0]["execution"] == 1  # of the run before: nobody heeds it
+
+
+def test_a_victim_that_does_not_leave_loses_its_lease_at_the_deadline(pair: tuple[Job, Job]) -> None:
+    one, other = pair
+    first, _ = crossed(one, other, restartable=True)
+    InsideRequest.objects.exclude(revoke_at=None).update(revoke_at=timezone.now() - timedelta(seconds=1))
+    holding.look([one, other])
+    admission.run()
+    first.refresh_from_db()
+    assert first.state == "granted"
+
+
+def test_where_nobody_can_start_again_the_youngest_is_refused_with_the_cycle(pair: tuple[Job, Job]) -> None:
+    one, other = pair
+    first, second = crossed(one, other, restartable=False)
+    assert (first.state, second.state, second.code) == ("waiting", "refused", "cycle")
+    told = reserving.answer(second)["refusal"]
+    assert f"job {one.pk}" in told["sentence"]
+    assert f"job {other.pk}" in told["sentence"]
+
+
+def test_what_finished_steps_keep_counts_for_their_job(pair: tuple[Job, Job]) -> None:
+    """Two jobs hold 11 of 24 each from a step before, and want 11 more."""
+    rows = []
+    for number, job in enumerate(pair):
+        asks(job, 11, 0, f"a{number}", restartable=True)
+    admission.run()
+    for job in pair:
+        reserving.end(job, f"s{job.pk}", 1, "finished")
+    for number, job in enumerate(pair):
+        rows.append(asks(job, 11, 0, f"b{number}"))
+    admission.run()
+    for row in rows:
+        row.refresh_from_db()
+    assert [row.state for row in rows] == ["waiting", "refused"]
+    assert InsideSession.objects.exclude(ended_at=None).count() == 2
