@@ -107,11 +107,7 @@ Answer = Granted | Unavailable | Impossible
 def place(ask: Ask, slots: Iterable[Slot]) -> Answer:
     """Return where the ask is served now, or why not. Each device is among the slots once, in any order."""
     known = tuple(slots)
-    nodes: dict[str, list[Entry]] = {}
-    for slot in known:
-        if supports(ask, slot) and refused_by(ask, slot) is None:
-            nodes.setdefault(slot.device[0], []).append((slot.room, slot.id, slot.device[1], slot))
-    found = _first(ask, nodes)
+    found = _first(ask, _open(ask, known))
     if found is not None:
         return Granted(tuple(Member(e[3].device, e[1], share, e[3].bound) for e, share in found))
     ordered = tuple(sorted(known, key=_order))
@@ -121,6 +117,33 @@ def place(ask: Ask, slots: Iterable[Slot]) -> Answer:
 def possible(ask: Ask, slots: Iterable[Slot]) -> bool:
     """Return whether the idle devices could serve the ask."""
     return _fits_idle(ask, slots)
+
+
+def _open(ask: Ask, slots: Sequence[Slot]) -> dict[str, list[Entry]]:
+    """Return the devices of each node that may take part and have room now for the least that one could be asked for.
+
+    The same as ``supports``, ``refused_by`` and ``Slot.room``, spelled out: calling them was half of a decision.
+    """
+    nodes: dict[str, list[Entry]] = {}
+    kind, backend, number, exclusive = ask.kind, ask.backend, ask.device_id, ask.exclusive
+    elsewhere = ask.node is not None or ask.label is not None
+    least = ask.per_device_bytes + (ask.group_bytes // ask.max_devices if ask.even else 0)
+    for slot in slots:
+        if slot.kind is not kind or slot.alone or slot.shut or backend not in slot.backends:
+            continue
+        if (slot.leases and (exclusive or slot.exclusive_only)) or (number is not None and slot.id != number):
+            continue
+        if elsewhere and not supports(ask, slot):
+            continue
+        room, measured = slot.declared - slot.leased, slot.measured
+        if measured is not None and measured < room:
+            room = measured
+        if room >= least:
+            node, uuid = slot.device
+            if node not in nodes:
+                nodes[node] = []
+            nodes[node].append((room, slot.id, uuid, slot))
+    return nodes
 
 
 def _fits_idle(ask: Ask, slots: Iterable[Slot]) -> bool:

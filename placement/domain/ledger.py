@@ -36,16 +36,16 @@ class Book:
 
         Until the next reading the bytes are missing from the measured room too: the holder has yet to take them.
         """
-        parts, slots = [], dict(self.slots)
+        parts, taken = [], {}
         for member in granted.members:
-            slot = slots.get(member.device)
+            slot = self.slots.get(member.device)
             if slot is None or not accepts(ask, slot, member.bytes):
                 raise ValueError(f"{member.device[1]} no longer gives {member.bytes} bytes; ask again.")
             parts.append(Part(member.device, member.bytes, ask.exclusive or slot.exclusive_only))
             if slot.measured is not None:
-                slots[member.device] = replace(slot, measured=slot.measured - member.bytes)
+                taken[member.device] = replace(slot, measured=slot.measured - member.bytes)
         lease = Lease(self.last + 1, tuple(parts), (holder,), now, promise)
-        book = replace(self, slots=slots, last=lease.id)
+        book = Book({**self.slots, **taken} if taken else self.slots, self.leases, lease.id)
         return book._changed(lease.id, lease), lease
 
     def hold(self, number: int, holder: Holder) -> Book:
@@ -142,7 +142,7 @@ class Book:
             leases[number] = lease
             for part in lease.parts:
                 slots[part.device] = _with(slots[part.device], part, lease)
-        return replace(self, slots=slots, leases=leases)
+        return Book(slots, leases, self.last)
 
 
 def opened(slots: Iterable[Slot], leases: Iterable[Lease] = ()) -> Book:
