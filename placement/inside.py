@@ -10,6 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from calibration.domain.charge import held
+from placement.domain.cycles_text import asked
 from placement.domain.inside import read, waiting_of
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Charge, Running, Waiting
@@ -42,10 +43,14 @@ def mirrored(job: Job, promised: Mapping[str, int]) -> dict[str, dict[str, Any]]
     return charges
 
 
-def brought_up(job: Job, promised: Mapping[str, int]) -> bool:
-    """Bring a job's charges in hand in line with what it was granted since; return whether that changed them."""
-    before, job.charges = job.charges, mirrored(job, promised)
-    return before != job.charges
+def brought_up(jobs: Sequence[Job]) -> list[Job]:
+    """Bring the charges of jobs in hand in line with what they were granted since; return those that changed."""
+    lent, changed = promised(leases(job.pk for job in jobs)), []
+    for job in jobs:
+        before, job.charges = job.charges, mirrored(job, lent.get(job.pk, {}))
+        if before != job.charges:
+            changed.append(job)
+    return changed
 
 
 def granted(charge: Mapping[str, Any]) -> int:
@@ -152,6 +157,15 @@ def waiting(running: Iterable[Running], wall: float) -> tuple[Waiting, ...]:
             waited = max(0.0, wall - row.asked_at.timestamp())
             found.append(waiting_of(row.pk, ask, row.devices, job, order=row.order, waited=waited))
     return tuple(found)
+
+
+def waits(jobs: Iterable[int], names: Mapping[str, str]) -> dict[int, list[str]]:
+    """Return what running jobs wait for, in words, by job; ``names`` of devices by UUID."""
+    found: dict[int, list[str]] = defaultdict(list)
+    rows = InsideRequest.objects.filter(state=RequestState.WAITING, job__in=list(jobs)).order_by("id")
+    for row in rows:
+        found[row.job_id].append(f"waits for {asked(read(row.ask), [names.get(d, d) for d in row.devices])}")
+    return found
 
 
 def anybody_waits() -> bool:

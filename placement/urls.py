@@ -74,6 +74,7 @@ job_urls = [
     path("jobs/<int:job_id>/retry", job.retry, name="job-retry"),
     path("jobs/<int:job_id>/hold", job.hold, name="job-hold"),
     path("jobs/<int:job_id>/release", job.release, name="job-release"),
+    path("jobs/<int:job_id>/requests/<int:request_id>/revoke", job.revoke, name="job-revoke"),
     path("reasons", reasons.page, name="reasons"),
     path("jobs/<int:job_id>/argument", job.argument, name="job-argument"),
     path("jobs/<int:job_id>/mark", job.mark, name="job-mark"),

@@ -14,6 +14,7 @@ from placement.domain.jobs import State
 from placement.models import Device, Job, Role
 from placement.selectors import (
     access,
+    asked_inside,
     expected,
     held,
     ladder,
@@ -69,6 +70,7 @@ class JobPage:
     decided: datetime | None
     ladders: tuple[Ladder, ...]
     charges: tuple[ChargeRow, ...]
+    inside: tuple[asked_inside.Line, ...]
     ways: tuple[Way, ...]
     timeline: tuple[Stretch, ...]
     progress: Progress | None
@@ -175,6 +177,7 @@ def page(
         decided=job.decided_at.replace(microsecond=0) if job.decided_at and not queued else None,
         ladders=ladder.ladders(job.estimate),
         charges=held.charges(job, names),
+        inside=asked_inside.lines(job, names, may_revoke=access.at_least(user, Role.OPERATOR)),
         ways=remedy.ways(job, foretold, no_account, anyhow) if queued else (),
         timeline=phases,
         progress=progress.of(job),

@@ -25,7 +25,7 @@ SUBJECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "two_kinds_", "prealloc", "min_samples", "blind_",
     )),
     ("Caps, and what follows a death", ("cap_", "death_", "watchdog_", "watch_", "fast_")),
-    ("Start and end of a run", ("cycle_", "redispatch_", "drain_", "grace_", "leftovers", "sweep_", "log_")),
+    ("Start and end of a run", ("cycle_", "redispatch_", "drain_", "grace_", "revoke_", "leftovers", "sweep_", "log_")),
     ("What is kept, and how long", ("keep_", "history_")),
 )  # fmt: skip
 

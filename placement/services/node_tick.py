@@ -114,8 +114,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     marker_of, container_of = agent.markers.reader(reading), agent.labels.owner
     found = attribute(reading, _claims(agent, jobs), marker_of=marker_of, container_of=container_of)  # 2 attribute
     agent.known = dict(found.members)
-    lent = inside.promised(inside.leases(job.pk for job in jobs))
-    changed = [job for job in jobs if inside.brought_up(job, lent.get(job.pk, {}))]
+    changed = inside.brought_up(jobs)
     changed += [
         job
         for job in jobs
@@ -192,12 +191,17 @@ def _save_observed(
     agent: Agent, jobs: list[Job], changed: list[Job], reading: Reading, found: Attribution, knobs: Knobs
 ) -> None:
     over = knobs.watch_over_mib << 20
+    waits = inside.waits([job.pk for job in jobs], {p.pool: p.name for p in reading.pools.values()})
     for job in jobs:
         members = [
             {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
             for i in sorted(found.members.get(learning.owner(job), frozenset()))
         ][:500]
-        flags = [*_flags(job, reading, over), *_cached(found.cached.get(learning.owner(job), 0))]
+        flags = [
+            *waits.get(job.pk, ()),
+            *_flags(job, reading, over),
+            *_cached(found.cached.get(learning.owner(job), 0)),
+        ]
         if (job.members, job.flags) != (members, flags):
             job.members, job.flags = members, flags
             if job not in changed:

@@ -54,8 +54,8 @@ def _wanted(row: InsideRequest, node: str) -> Wanted:
 
 
 def _step(session: InsideSession) -> str:
-    """Return the step that will let go, "" for a process: that is as good as its job."""
-    return "" if session.key.startswith("process:") else session.key
+    """Return the step that will let go, "" for a process: that is as good as its job. People read it."""
+    return "" if session.key.startswith("process:") else f"{session.step or 'a step'} {session.key[:6]}"
 
 
 def _slots(board: Board, rows: Sequence[InsideRequest]) -> list[Slot]:
@@ -94,10 +94,10 @@ def _since() -> Iterable[Held]:
         yield Held(lease.job_id, (part,), _step(session), request.granted_at.timestamp())
 
 
-def _take_back(job: int, key: str, said: str, told: dict[str, Any], seconds: float) -> list[int]:
+def _take_back(job: int, step: str, said: str, told: dict[str, Any], seconds: float) -> list[int]:
     """Have a step lose what it holds: what it waits for comes back as revoked, and it is run again."""
     now = timezone.now()
-    row = InsideSession.objects.filter(job=job, key=key, ended_at=None).first()
+    row = next((s for s in InsideSession.objects.filter(job=job, ended_at=None) if _step(s) == step), None)
     if row is None:
         return []
     own = InsideRequest.objects.filter(session=row)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from placement.api.shapes.kinds import Shape
+from placement.api.shapes.kinds import MaybeMoment, Moment, Shape
 
 Key = Field(min_length=1, max_length=128)
 
@@ -155,3 +155,27 @@ class InsideDone(Shape):
     """It is known."""
 
     done: bool
+
+
+class JobRequest(Shape):
+    """One request of a job, in words."""
+
+    id: int
+    state: Literal["waiting", "granted", "refused", "withdrawn", "released", "revoked"]
+    asks: str
+    who: str = Field(description="The step or process that asked.")
+    asked_at: Moment
+    since: Moment = Field(description="When it came into this state.")
+    got: str
+    said: str = Field(description="Why it waits, was refused or ended.")
+    reasons: list[str]
+    cycle: list[str] = Field(description="Where jobs waited for each other: who held and wanted what.")
+    artifact: str | None
+    outlives_until: MaybeMoment
+    revoked_until: MaybeMoment = Field(description="By when its holder has to leave.")
+
+
+class JobRequests(Shape):
+    """What a job asked for."""
+
+    requests: list[JobRequest]
