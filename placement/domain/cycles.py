@@ -5,6 +5,7 @@ A cycle is kept as it was, for a page to draw: who held what, who wanted what, a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -13,9 +14,10 @@ from placement.domain import cycles_text
 from placement.domain.asks import Ask
 from placement.domain.devices import DeviceKey
 from placement.domain.leases import Part
-from placement.domain.waits import Scene, Step, Wanted, could_serve, in_its_own_way, stuck, waits_for
+from placement.domain.waits import Scene, Step, Wanted, in_its_own_way, stuck, waits_for
 
-SEARCHED = 10  # steps among which the cheapest set is searched through; of more they are taken one by one
+SPARED = 20  # of so many steps it is asked whether they are needed, one by one
+SEARCHED = 8  # steps among which the cheapest set is searched through; of more they are taken one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,10 @@ def _cheapest(here: Scene, members: Sequence[Wanted], now: float) -> tuple[Victi
         return ()
     if len(candidates) <= SEARCHED:
         return next(chosen for chosen in _cheapest_first(candidates) if _goes_on(here, members, chosen))
-    chosen = sorted(candidates, key=lambda v: v.loss)
-    for victim in reversed(list(chosen)):  # the dearest is spared first
+    ordered = sorted(candidates, key=lambda v: v.loss)
+    enough = bisect_left(range(len(ordered)), True, key=lambda n: _goes_on(here, members, ordered[: n + 1]))
+    chosen = ordered[: enough + 1]
+    for victim in chosen[-2 : -2 - SPARED : -1]:  # the last is needed; of the others the dearest is spared first
         fewer = [v for v in chosen if v is not victim]
         if _goes_on(here, members, fewer):
             chosen = fewer
@@ -123,7 +127,7 @@ def _cheapest_first(candidates: Sequence[Victim]) -> Iterator[tuple[Victim, ...]
 
 def _victim(here: Scene, request: Wanted, members: Sequence[Wanted], now: float) -> Victim:
     """Return what it would cost to run a step again: only bytes where another of the cycle could use them."""
-    useful = frozenset[DeviceKey]().union(*(could_serve(w.ask, here.slots) for w in members if w is not request))
+    useful = frozenset[DeviceKey]().union(*(here.could_serve(w.ask) for w in members if w is not request))
     size, loss = 0, 0.0
     for held in here.held:
         if held.step == request.step:
@@ -134,18 +138,20 @@ def _victim(here: Scene, request: Wanted, members: Sequence[Wanted], now: float)
 
 
 def _goes_on(here: Scene, members: Sequence[Wanted], victims: Sequence[Victim]) -> bool:
-    left = {w.id for w in stuck(here.without([v.step for v in victims]))}
-    return left.isdisjoint(w.id for w in members)
+    among = replace(here, wanted=tuple(members))  # a cycle waits for nobody outside itself
+    return not stuck(among.without([v.step for v in victims]))
 
 
 def _needed(here: Scene, found: list[Cycle]) -> tuple[Cycle, ...]:
     """Take back what a later step made needless: refusals first, then the dearest losses."""
+    if len(found) < 2:
+        return tuple(found)
     steps = {v.step: v.loss for cycle in found for v in cycle.revoked}
     refused = [number for cycle in found for number in cycle.refused]
-    for number in list(refused):
+    for number in refused[:SPARED]:
         if not stuck(here.without(steps, [n for n in refused if n != number])):
             refused.remove(number)
-    for step in sorted(steps, key=lambda s: -steps[s]):
+    for step in sorted(steps, key=lambda s: -steps[s])[:SPARED]:
         if not stuck(here.without([s for s in steps if s != step], refused)):
             del steps[step]
     kept = [
@@ -165,8 +171,8 @@ def _cycle(
     names = {slot.device: slot.name for slot in here.slots}
     links = []
     for w in members:
-        holds = tuple(p for h in here.held if h.step in (w.step, (w.job, "")) for p in h.parts)
-        devices = tuple(s.device for s in here.slots if s.device in could_serve(w.ask, here.slots))
+        holds = tuple(p for h in here.held if h.step in w.scopes for p in h.parts)
+        devices = tuple(s.device for s in here.slots if s.device in here.could_serve(w.ask))
         links.append(
             Link(w.id, w.job, w.session, w.ask, holds, devices, tuple(v.id for v in waits_for(here, w, members)))
         )
@@ -191,10 +197,18 @@ def _round(edges: dict[int, tuple[int, ...]], start: int) -> tuple[int, ...]:
 
 
 def _knot(edges: dict[int, list[int]]) -> set[int]:
-    """Return the requests of one cycle that waits for nobody outside itself."""
-    reach = {start: _reached(edges, start) for start in edges}
-    least = min(reach, key=lambda start: len(reach[start]))  # of the same size the one that came first
-    return reach[least] or {least}
+    """Return the requests of one cycle that waits for nobody outside itself: the one that the first leads to."""
+    back: dict[int, list[int]] = {number: [] for number in edges}
+    for number, following in edges.items():
+        for other in following:
+            back[other].append(number)
+    start = next(iter(edges))
+    while True:
+        onward = _reached(edges, start)
+        knot = (onward & _reached(back, start)) | {start}
+        if onward <= knot:
+            return knot
+        start = min(onward - knot)
 
 
 def _reached(edges: dict[int, list[int]], start: int) -> set[int]:

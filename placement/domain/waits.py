@@ -8,7 +8,7 @@ A request is stuck if it could not be granted even after everybody who can go on
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from placement.domain.allocator import Granted, place, possible
 from placement.domain.asks import Ask, counts, shares
@@ -17,12 +17,12 @@ from placement.domain.leases import Part
 from placement.domain.slots import Slot, supports
 
 Step = tuple[int, str]
-"""A job and one step inside it; "" is the job itself: what it started with, left behind or keeps of finished steps."""
+"""A job and who inside it will let go: a step, else a process, else "", the job itself and what it leaves behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a job holds under one lease, since when (seconds); ``session`` is the step that will let go of it."""
+    """What a job holds under one lease, since when (seconds); ``session`` is the step or process that will let go."""
 
     job: int
     parts: tuple[Part, ...]
@@ -37,7 +37,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request that waits. ``order``: the smaller came earlier. ``restartable``: its step can be run again."""
+    """A request that waits. ``order``: the smaller came earlier. ``restartable``: its step can be run again.
+
+    ``process``: in which the step runs. As long as the request waits neither of them lets go, nor does the job.
+    """
 
     id: int
     job: int
@@ -45,11 +48,17 @@ class Wanted:
     order: float
     session: str = ""
     restartable: bool = False
+    process: str = ""
 
     @property
     def step(self) -> Step:
         """Return who asked."""
         return self.job, self.session
+
+    @property
+    def scopes(self) -> tuple[Step, ...]:
+        """Return all who let go of nothing while this waits."""
+        return tuple((self.job, name) for name in dict.fromkeys((self.session, self.process, "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,20 @@ class Scene:
     slots: tuple[Slot, ...]
     held: tuple[Held, ...]
     wanted: tuple[Wanted, ...]
+    served_by: dict[Ask, frozenset[DeviceKey]] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # worked out once, for all
+
+    def could_serve(self, ask: Ask) -> frozenset[DeviceKey]:
+        """Return the devices of all sets that could serve an ask, were they idle."""
+        if ask not in self.served_by:
+            self.served_by[ask] = could_serve(ask, self.slots)
+        return self.served_by[ask]
+
+    def fits(self, ask: Ask, slots: Iterable[Slot]) -> bool:
+        """Return whether an ask would be granted on these devices as they are; those that never could are not asked."""
+        useful = self.could_serve(ask)
+        return isinstance(place(ask, [slot for slot in slots if slot.device in useful]), Granted)
 
     def without(self, steps: Iterable[Step] = (), requests: Iterable[int] = ()) -> Scene:
         """Return the scene after these steps lost what they hold (they ask again), and these requests were refused."""
@@ -81,8 +104,10 @@ def stuck(here: Scene) -> tuple[Wanted, ...]:
     """Return the requests that nobody's going on would serve."""
     left = here.wanted
     while True:
-        slots = loaded(here.slots, (h for h in here.held if _stays(h, left)))
-        still = tuple(w for w in left if not isinstance(place(w.ask, slots), Granted))
+        waiting = {step for w in left for step in w.scopes}
+        slots = loaded(here.slots, (h for h in here.held if h.step in waiting))
+        fits = {ask: here.fits(ask, slots) for ask in dict.fromkeys(w.ask for w in left)}
+        still = tuple(w for w in left if not fits[w.ask])
         if len(still) == len(left):
             return still
         left = still
@@ -91,12 +116,12 @@ def stuck(here: Scene) -> tuple[Wanted, ...]:
 def in_its_own_way(here: Scene, request: Wanted) -> tuple[Part, ...]:
     """Return what keeps a request from ever being granted, if that is what its own job holds; () if it is not.
 
-    What other steps of the job hold does not count: they end by themselves.
+    What its other steps and processes hold does not count: they end by themselves.
     """
-    mine = [h for h in here.held if h.step in (request.step, (request.job, ""))]
-    if not mine or isinstance(place(request.ask, loaded(here.slots, mine)), Granted):
+    mine = [h for h in here.held if h.step in request.scopes]
+    if not mine or here.fits(request.ask, loaded(here.slots, mine)):
         return ()
-    useful = could_serve(request.ask, here.slots)
+    useful = here.could_serve(request.ask)
     return tuple(part for h in mine for part in h.parts if part.device in useful)
 
 
@@ -119,14 +144,14 @@ def could_serve(ask: Ask, slots: Sequence[Slot]) -> frozenset[DeviceKey]:
 
 def waits_for(here: Scene, request: Wanted, others: Sequence[Wanted]) -> tuple[Wanted, ...]:
     """Return those of ``others`` who must go on before something is let go of that is in the request's way."""
-    useful = could_serve(request.ask, here.slots)
+    useful = here.could_serve(request.ask)
     alone = {s.device for s in here.slots if request.ask.exclusive or s.exclusive_only}
     holders = {
         h.step
         for h in here.held
         if any(p.device in useful and (p.bytes or p.alone or p.device in alone) for p in h.parts)
     }
-    return tuple(w for w in others if w.step in holders or (w.job, "") in holders)
+    return tuple(w for w in others if not holders.isdisjoint(w.scopes))
 
 
 def loaded(slots: Sequence[Slot], held: Iterable[Held]) -> tuple[Slot, ...]:
@@ -142,8 +167,3 @@ def _with(slot: Slot, parts: Sequence[Part]) -> Slot:
     leased = sum(part.bytes for part in parts)
     alone = slot.exclusive_only or any(part.alone for part in parts)
     return replace(slot, leased=slot.leased + leased, leases=slot.leases + len(parts), alone=slot.alone or alone)
-
-
-def _stays(held: Held, waiting: Sequence[Wanted]) -> bool:
-    """Return whether something is held as long as all of these wait: its step waits, or its job does."""
-    return any(w.job == held.job and held.session in ("", w.session) for w in waiting)

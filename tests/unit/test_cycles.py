@@ -104,6 +104,25 @@ def test_another_step_of_the_same_job_lets_go_by_itself() -> None:
     assert resolve(here, NOW) == ()
 
 
+def test_a_process_keeps_what_its_finished_steps_left_and_another_process_lets_go() -> None:
+    (gpu0,) = slots(8)
+    request = Wanted(1, A, an_ask(6), 1, "train", True, process="rank 0")
+    other = scene([gpu0], [held(A, (gpu0, 6), session="rank 1")], [request])
+    assert resolve(other, NOW) == ()
+    own = scene([gpu0], [held(A, (gpu0, 6), session="rank 0")], [request])
+    assert done(resolve(own, NOW)) == ([], [A])
+    both = scene(
+        slots(8, 8),
+        [held(A, (slots(8)[0], 6), session="rank 0"), held(A, (slots(8, 8)[1], 6), session="rank 1")],
+        [
+            Wanted(1, A, an_ask(6, device_id=1), 1, "rank 0", process="rank 0"),
+            Wanted(2, A, an_ask(6, device_id=0), 2, "rank 1", process="rank 1"),
+        ],
+    )
+    (cycle,) = resolve(both, NOW)  # two processes of one job, each with what the other wants
+    assert (cycle.ring, cycle.refused) == ((2, 1), (2,))
+
+
 def test_i6_each_holds_half_and_wants_the_other() -> None:
     (gpu0,) = slots(8)
     here = scene([gpu0], [held(A, (gpu0, 4)), held(B, (gpu0, 4))], [wanted(1, A, 4), wanted(2, B, 4)])
