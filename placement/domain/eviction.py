@@ -6,78 +6,18 @@ is evicted is always enough, in the same cycle. Where that could not be, nobody 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from placement.domain.allocator import Granted, place
-from placement.domain.asks import Ask
+from placement.domain.asks import Ask, counts, shares
 from placement.domain.devices import DeviceKey
-from placement.domain.leases import Part
+from placement.domain.eviction_search import LOOKS, Eviction, Rank, Search, best
+from placement.domain.idle_residents import Idle, Unit, units_of, without
 from placement.domain.slots import Slot, supports
 
-_Rank = tuple[int, int, list[tuple[float, float]], list[int]]
-LOOKS = 4000  # questions to the allocator; a search that takes more ends with the best that it has
-
-
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """A resident that nobody uses. ``lease``: what it holds; residents may share one, and then go together.
-
-    ``others``: somebody who is no idle resident holds the lease, too, so stopping the resident would free nothing.
-    ``measured`` are its bytes by device as they are seen; None: those of its lease. Times are seconds; the smaller is
-    the older.
-    """
-
-    id: int
-    lease: int
-    parts: tuple[Part, ...]
-    used: float
-    created: float = 0.0
-    others: bool = False
-    measured: Mapping[DeviceKey, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Eviction:
-    """Who goes, oldest use first, and what is granted then. ``freed`` and ``excess`` are bytes.
-
-    ``exact``: no better plan exists; False where there were too many to look at them all.
-    """
-
-    residents: tuple[int, ...]
-    freed: int
-    excess: int
-    granted: Granted
-    exact: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """Residents that share one lease."""
-
-    members: tuple[Idle, ...]
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        return self.members[0].parts
-
-    @property
-    def bytes(self) -> int:
-        return sum(part.bytes for part in self.parts)
-
-    @property
-    def ages(self) -> tuple[tuple[float, float, int], ...]:
-        return tuple(_age(one) for one in self.members)
-
-    @property
-    def weighs(self) -> int:
-        return len(self.members)
-
-    @property
-    def footprint(self) -> object:
-        """Return what is equal for those of which only the least recently used need be looked at first."""
-        seen = tuple(tuple(sorted((one.measured or {}).items())) if one.measured else None for one in self.members)
-        return self.parts, seen
+__all__ = ["Eviction", "Idle", "plan", "without"]
+FEW = 8  # residents: all their sets are looked through
 
 
 def plan(
@@ -90,145 +30,68 @@ def plan(
     there = tuple(slots)
     if isinstance(place(ask, there), Granted):
         return None
-    units = _units(ask, there, residents, failed)
-    search = _Search(ask, there, units)
-    if search.granted(units) is None:
-        return None
-    for size in range(1, sum(unit.weighs for unit in units) + 1):
-        if search.may(units, (), size):
-            search.look((), units, size)
-            if search.best is not None:
-                return replace(search.best[1], exact=search.looks > 0)
-            if search.looks <= 0:
-                break
-    return _one_by_one(search)
+    units = units_of(ask, there, residents, failed)
+    if len(units) > FEW and ask.even and _each_on_its_own(ask, there, units):
+        return by_device(ask, there, units)
+    return best(Search(ask, there, units))
 
 
-def _units(ask: Ask, slots: Sequence[Slot], residents: Iterable[Idle], failed: frozenset[int]) -> tuple[_Unit, ...]:
-    """Return what can be freed where the ask could be served, the largest first and of the same the oldest."""
+def _each_on_its_own(ask: Ask, slots: Sequence[Slot], units: Sequence[Unit]) -> bool:
+    """Return whether making room on one device makes none on another that the ask could take, too."""
     useful = {slot.device for slot in slots if supports(ask, slot)}
-    leases: dict[int, list[Idle]] = {}
-    for one in residents:
-        leases.setdefault(one.lease, []).append(one)
-    units = [
-        _Unit(tuple(sorted(some, key=_age)))
-        for some in leases.values()
-        if not any(one.others or one.id in failed for one in some)
-        and any(part.device in useful for part in some[0].parts)
-    ]
-    return tuple(sorted(units, key=lambda unit: (-unit.bytes, unit.ages)))
+    return ask.max_devices == 1 or all(sum(part.device in useful for part in unit.parts) == 1 for unit in units)
 
 
-class _Search:
-    """Looks through sets of units of one size; the allocator says which are enough."""
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How one device makes room for a share: at what price, by whose going."""
 
-    def __init__(self, ask: Ask, slots: Sequence[Slot], units: Sequence[_Unit]) -> None:
-        self.ask, self.slots, self.units = ask, slots, units
-        self.before = {slot.device: slot for slot in slots}
-        self.looks = LOOKS
-        self.best: tuple[_Rank, Eviction] | None = None
+    rank: Rank
+    units: tuple[Unit, ...] = ()
+    exact: bool = True
 
-    def granted(self, chosen: Sequence[_Unit]) -> Granted | None:
-        """Return what would be granted without these."""
-        self.looks -= 1
-        found = place(self.ask, without(self.slots, (one for unit in chosen for one in unit.members)))
-        return found if isinstance(found, Granted) else None
 
-    def may(self, left: Sequence[_Unit], chosen: Sequence[_Unit], size: int) -> bool:
-        """Return whether ``size`` more residents could do at best: on each device those that free most of it."""
-        slots = without(self.slots, (one for unit in chosen for one in unit.members))
-        self.looks -= 1
-        return isinstance(place(self.ask, [_hoped(slot, left, size) for slot in slots]), Granted)
+def by_device(ask: Ask, slots: Sequence[Slot], units: Sequence[Unit]) -> Eviction | None:
+    """Return the best plan where devices make room independently: each at its least price, and the cheapest of them."""
+    whole, exact = Search(ask, slots, units), True
+    ways: dict[tuple[DeviceKey, int], _Way | None] = {}
 
-    def look(self, chosen: tuple[_Unit, ...], left: Sequence[_Unit], size: int) -> None:
-        """Try each way to add units with ``size`` residents in all."""
-        if size == 0:
-            found = self.granted(chosen)
-            if found is not None:
-                self.keep(chosen, found)
-            return
-        passed: set[object] = set()
-        for number, unit in enumerate(left):
-            if self.looks <= 0:
-                return
-            # Of those that free the same only the oldest comes next: with another in its place nothing is better.
-            if unit.weighs > size or unit.footprint in passed:
+    def cheapest(node: str, count: int, share: int) -> list[_Way]:
+        found = []
+        for slot in slots:
+            if slot.device[0] != node or not supports(ask, slot):
                 continue
-            passed.add(unit.footprint)
-            more, rest = (*chosen, unit), left[number + 1 :]
-            if size == unit.weighs or self.may(rest, more, size - unit.weighs):
-                self.look(more, rest, size - unit.weighs)
+            if (slot.device, share) not in ways:
+                ways[slot.device, share] = _way(ask, slot, units, share)
+            way = ways[slot.device, share]
+            if way is not None:
+                found.append(way)
+        return sorted(found, key=lambda way: way.rank)[:count] if len(found) >= count else []
 
-    def keep(self, chosen: Sequence[_Unit], granted: Granted) -> None:
-        """Keep what is enough, if nothing better is known."""
-        members = sorted((one for unit in chosen for one in unit.members), key=_age)
-        freed = sum(unit.bytes for unit in chosen)
-        excess = max(0, freed - sum(self._short(member.device, member.bytes) for member in granted.members))
-        used = sorted(((one.used, one.created) for one in members), reverse=True)
-        rank: _Rank = (excess, freed, used, [one.id for one in members])
-        if self.best is None or rank < self.best[0]:
-            self.best = rank, Eviction(tuple(one.id for one in members), freed, excess, granted)
-
-    def _short(self, device: DeviceKey, share: int) -> int:
-        """Return how many bytes a device lacked for its share."""
-        slot = self.before[device]
-        if slot.leases and (self.ask.exclusive or slot.exclusive_only or slot.alone):
-            return max(slot.leased, 1)  # everybody had to go
-        return max(0, share - slot.room)
+    for node in sorted({slot.device[0] for slot in slots}):
+        for count in counts(ask):
+            sizes = shares(ask, count)
+            chosen = cheapest(node, count, sizes[0])
+            if not chosen:
+                continue
+            gone = {unit.members[0].lease: unit for way in chosen for unit in way.units}
+            granted = whole.granted(tuple(gone.values()))
+            if granted is not None:
+                whole.keep(tuple(gone.values()), granted)
+            exact = exact and all(way.exact for way in chosen)
+            if sizes[-1] < sizes[0]:  # a byte less on some of them: is anybody spared by it?
+                exact = exact and [w.rank[0] for w in cheapest(node, count, sizes[-1])] == [w.rank[0] for w in chosen]
+    return None if whole.best is None else replace(whole.best[1], exact=exact)
 
 
-def _one_by_one(search: _Search) -> Eviction | None:
-    """Return a plan that is enough and in which nobody goes in vain, where there were too many to look at them all."""
-    chosen = list(search.units)
-    for unit in sorted(search.units, key=lambda u: (u.bytes, [-age[0] for age in u.ages])):
-        fewer = [one for one in chosen if one is not unit]
-        if search.granted(fewer) is not None:
-            chosen = fewer
-    found = search.granted(chosen)
-    if found is None:
+def _way(ask: Ask, slot: Slot, units: Sequence[Unit], share: int) -> _Way | None:
+    there = tuple(unit for unit in units if any(part.device == slot.device for part in unit.parts))
+    alone = Ask(ask.kind, ask.backend, group_bytes=share if ask.exclusive else max(1, share), exclusive=ask.exclusive)
+    if isinstance(place(alone, [slot]), Granted):
+        return _Way((0, 0, 0, [], []))
+    search = Search(alone, [slot], there, LOOKS // 4)
+    found = best(search)
+    if found is None or search.best is None:
         return None
-    search.keep(chosen, found)
-    return None if search.best is None else replace(search.best[1], exact=False)
-
-
-def without(slots: Sequence[Slot], gone: Iterable[Idle]) -> tuple[Slot, ...]:
-    """Return the devices as they are once these residents have gone; what they shared is freed once."""
-    leases = {one.lease: one for one in gone}
-    return tuple(_freed(slot, leases.values()) for slot in slots)
-
-
-def _age(one: Idle) -> tuple[float, float, int]:
-    return one.used, one.created, one.id
-
-
-def _freed(slot: Slot, gone: Iterable[Idle]) -> Slot:
-    parts = [(one, part) for one in gone for part in one.parts if part.device == slot.device]
-    if not parts:
-        return slot
-    return replace(
-        slot,
-        leased=slot.leased - sum(part.bytes for _, part in parts),
-        leases=slot.leases - len(parts),
-        alone=slot.alone and not any(part.alone for _, part in parts),
-        measured=None if slot.measured is None else slot.measured + sum(_seen(*pair) for pair in parts),
-    )
-
-
-def _hoped(slot: Slot, left: Sequence[_Unit], size: int) -> Slot:
-    """Return a device without the ``size`` largest of these, in each of its ledgers by itself."""
-    parts = [(unit, part) for unit in left for part in unit.parts if part.device == slot.device]
-    if not parts:
-        return slot
-    leased = sorted((part.bytes for _, part in parts), reverse=True)[:size]
-    seen = sorted((_seen(unit.members[0], part) for unit, part in parts), reverse=True)[:size]
-    return replace(
-        slot,
-        leased=slot.leased - sum(leased),
-        leases=slot.leases - min(size, len(parts)),
-        alone=slot.alone and not any(part.alone for _, part in parts),
-        measured=None if slot.measured is None else slot.measured + sum(seen),
-    )
-
-
-def _seen(one: Idle, part: Part) -> int:
-    return part.bytes if one.measured is None else one.measured.get(part.device, 0)
+    gone = set(found.residents)
+    return _Way(search.best[0], tuple(u for u in there if u.members[0].id in gone), found.exact)

@@ -6,9 +6,10 @@ import time
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from placement.domain import eviction
 from placement.domain.allocator import Granted, place
 from placement.domain.asks import Ask
 from placement.domain.eviction import Idle, plan, without
@@ -152,6 +153,17 @@ def test_many_of_one_size_are_no_search() -> None:
     assert time.process_time() - began < 2
 
 
+def test_two_dozen_on_eight_devices_are_no_search_either() -> None:
+    eight = slots(*[80] * 8)
+    crowd = [idle(n, (5, 9, 14, 20)[n * 7 % 4], n, eight[n % 8]) for n in range(24)]
+    full = [taken(slot, *(one for one in crowd if one.parts[0].device == slot.device), live=20) for slot in eight]
+    began = time.process_time()
+    found = plan(an_ask(200, count=4), full, crowd)
+    assert found is not None
+    assert found.exact
+    assert time.process_time() - began < 2
+
+
 def test_where_there_are_too_many_nobody_goes_in_vain() -> None:
     slot = a_slot(0, 3000)
     crowd = [idle(n, 20 + n * 1.001, n, slot) for n in range(60)]
@@ -185,11 +197,14 @@ def worlds(draw: st.DrawFn) -> tuple[list[Slot], list[Idle], Ask]:
     return full, residents, an_ask(draw(st.integers(1, 14)), min_devices=least, max_devices=count, **more)
 
 
+@pytest.mark.parametrize("few", [8, 0])
 @given(worlds())
-@settings(max_examples=400, deadline=None)
-def test_no_set_of_residents_is_better(world: tuple[list[Slot], list[Idle], Ask]) -> None:
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_set_of_residents_is_better(few: int, world: tuple[list[Slot], list[Idle], Ask]) -> None:
     there, residents, ask = world
-    found = plan(ask, there, residents)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(eviction, "FEW", few)  # 0: device by device, wherever that is the same
+        found = plan(ask, there, residents)
     free = {one.lease for one in residents if one.others}
     leases = sorted({one.lease for one in residents} - free)
     enough = []
