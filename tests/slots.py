@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from placement.domain.allocator import Answer, Granted
 from placement.domain.asks import Ask
-from placement.domain.devices import Backend, Kind, gb_to_bytes_down, gb_to_bytes_up
+from placement.domain.devices import Backend, DeviceKey, Kind, gb_to_bytes_down, gb_to_bytes_up
+from placement.domain.leases import Lease
 from placement.domain.slots import Slot
 
 GB = 10**9
@@ -37,3 +39,16 @@ def members(answer: Answer) -> list[tuple[int, int]]:
     """Return the (id, bytes) of a grant, in its order."""
     assert isinstance(answer, Granted), answer
     return [(member.id, member.bytes) for member in answer.members]
+
+
+def check_grant(before: Mapping[DeviceKey, Slot], after: Mapping[DeviceKey, Slot], lease: Lease, ask: Ask) -> None:
+    """Check a grant against the slots that it was taken from."""
+    assert ask.min_devices <= len(lease.parts) <= ask.max_devices
+    assert lease.bytes == ask.group_bytes + len(lease.parts) * ask.per_device_bytes
+    for part in lease.parts:
+        was, slot = before[part.device], after[part.device]
+        assert slot.leased == was.leased + part.bytes <= slot.declared
+        assert was.measured is None or part.bytes <= was.measured
+        assert not was.alone
+        assert not part.alone or was.leases == 0
+        assert part.alone == (ask.exclusive or was.exclusive_only)
