@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import math
 import os
 import shutil
@@ -15,7 +16,7 @@ import pytest
 import tidegate
 from tidegate import asks, seen
 
-from tests.inside import CLIENT, environment, service
+from tests.inside import CLIENT, Fake, Row, environment, service
 
 MODULES = sorted((CLIENT / "tidegate").glob("*.py"))
 # Of the standard library as 3.8 has it: a module that is not here is new or unneeded.
@@ -45,13 +46,43 @@ KNOWN = {
 }
 NEWER = {"removeprefix", "removesuffix", "pairwise", "bit_count", "TaskGroup", "add_note", "ExceptionGroup", "cache"}
 SCRIPT = """
-import tidegate
+import os, pickle, tidegate
+begun = []
 @tidegate.session
 def step():
+    begun.append(1)
     with tidegate.cuda_group(group_memory_gb=3, max_devices=2, prefer_max_devices=True) as group:
-        return [place.local_index for place in group], group.reserved
-print(step(), tidegate.cuda("auto").reserved)
+        try:
+            return [place.local_index for place in group], tidegate.cuda(1).reserved
+        except Exception:
+            return "swallowed"
+print(step(), len(begun), flush=True)
+place = tidegate.cuda("auto", timeout=60)
+child = os.fork()
+if child == 0:
+    del place
+    raise SystemExit
+os.waitpid(child, 0)
+print(place.reserved, pickle.loads(pickle.dumps(place)))
+try:
+    tidegate.cuda(99)
+except tidegate.Impossible as error:
+    print(error)
 """
+SAID = """([0, 1], True) 2
+True <Placement of 0.00 GB on gpu0, not reserved>
+Too much.
+  gpu0: 8 GB
+"""
+
+
+def decide(fake: Fake, row: Row) -> Row:
+    """Take the step's first run back at its second call; 99 GB are too much; everything else is granted."""
+    if row["session"] and (row["session"]["execution"], row["index"]) == (1, 1):
+        return {"state": "revoked", "revocation": {"sentence": "Taken back.", "final": False}}
+    if row["ask"]["group_bytes"] == 99 * 10**9:
+        return {"state": "refused", "refusal": {"sentence": "Too much.", "arithmetic": ["gpu0: 8 GB"]}}
+    return fake.grant(row | {"ask": row["ask"] | {"min_devices": row["ask"]["max_devices"]}})
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
@@ -89,11 +120,12 @@ def old_pythons() -> list[str]:
 @pytest.mark.parametrize("python", old_pythons(), ids=lambda p: Path(p).parent.parent.name)
 def test_a_script_runs_in_a_job(python: str) -> None:
     with service() as fake:
-        fake.decide = lambda row: fake.grant(row | {"ask": row["ask"] | {"min_devices": row["ask"]["max_devices"]}})
+        fake.decide = functools.partial(decide, fake)
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CLIENT)} | environment(fake)
         run = subprocess.run([python, "-c", SCRIPT], env=env, capture_output=True, text=True, timeout=60, check=False)
-        assert (run.returncode, run.stdout, run.stderr) == (0, "([0, 1], True) True\n", "")
-        assert sorted(b["path"] for b in fake.paths("/release")) == ["leases/101/release", "leases/102/release"]
+        assert (run.returncode, run.stdout, run.stderr) == (0, SAID, "")
+        granted = [row["id"] + 100 for row in fake.asks() if row["last"]["state"] == "granted"]
+        assert sorted(b["path"] for b in fake.paths("/release")) == [f"leases/{n}/release" for n in granted]
 
 
 @pytest.mark.parametrize(
