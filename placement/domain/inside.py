@@ -107,7 +107,7 @@ def never(snapshot: Snapshot, waiting: Waiting) -> Never | None:
     asked = [checks.ever(board, demand, place) for place in places]
     if not any(check.ok for check in asked):
         whole = about_ever(board, demand, asked)
-        sentence = whole.sentence.replace("Can never start", "Can never be granted", 1)
+        sentence = whole.sentence.replace("Can never start where it asks to run.", "Can never be granted.", 1)
         return Never("impossible", sentence, tuple(check.sentence for check in asked))
     own = [r for r in snapshot.running if r.job == waiting.inside and r.node == waiting.request.node]
     lines = [

@@ -29,10 +29,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One request. ``since`` is when it came into its state, ``ring`` who held and wanted what where jobs waited for
-
-    each other.
-    """
+    """One request. ``since`` is when it came into its state; ``ring`` says who held and wanted what in a wait cycle."""
 
     id: int
     asks: str
@@ -80,7 +77,7 @@ def _line(row: InsideRequest, names: Mapping[str, str], may_revoke: bool) -> Lin
         since=row.ended_at or row.granted_at or row.asked_at,
         got=", ".join(f"{gib(m['bytes'])} on {names.get(m['uuid'], m['uuid'])}" for m in row.members),
         said=row.said,
-        more=tuple(one for one in told if one != row.said),
+        more=tuple(one for one in told if one not in row.said),
         ring=ring(mapping(reasons.get("cycle"))),
         artifact=row.artifact,
         outlives=row.outlives if held else None,

@@ -131,7 +131,7 @@ def stand(job: Job, on_device: tuple[int, ...] | None = None, *, ended: bool = F
             context_runs=count(told.get("context_runs")) or 0,
             shim_off=told.get("shim_off") is True,
             kept=_names(told.get("kept")),
-            simulated=told.get("simulated") is True,
+            simulated=told.get("simulated") is True and told.get("cap") is not None,
             ended=ended,
         )
     ).as_data()

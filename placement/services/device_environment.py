@@ -61,7 +61,7 @@ def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account
         variables,
         {
             "device": device.uuid,
-            "cap": cap,
+            "cap": cap if caps else None,
             "model": "" if device.simulated else model,
             "total": total,
             "context": context.bytes,
