@@ -231,7 +231,7 @@ def scenes(draw: st.DrawFn) -> Scene:
 
 
 @given(scenes())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_nothing_is_stuck_afterwards_and_nobody_was_ended_in_vain(here: Scene) -> None:
     found = resolve(here, NOW)
     assert bool(found) == bool(stuck(here))
@@ -261,14 +261,14 @@ def _loss(here: Scene, step: tuple[int, str]) -> float:
 
 
 @given(scenes())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_same_scene_in_another_order_ends_the_same(here: Scene) -> None:
     turned = dataclasses.replace(here, held=here.held[::-1], slots=here.slots[::-1])
     assert done(resolve(turned, NOW)) == done(resolve(here, NOW))
 
 
 @given(scenes())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_wait_for_oneself_is_for_ever(here: Scene) -> None:
     """Refused at once only where even an otherwise empty world would never grant it."""
     for request in here.wanted:

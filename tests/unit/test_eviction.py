@@ -199,7 +199,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[Slot], list[Idle], Ask]:
 
 @pytest.mark.parametrize("few", [8, 0])
 @given(worlds())
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_set_of_residents_is_better(few: int, world: tuple[list[Slot], list[Idle], Ask]) -> None:
     there, residents, ask = world
     with pytest.MonkeyPatch.context() as patch:

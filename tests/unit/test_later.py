@@ -101,7 +101,7 @@ sizes = st.integers(1, 9)
 
 
 @given(st.lists(st.tuples(sizes, st.integers(0, 8)), min_size=1, max_size=3), st.lists(sizes, max_size=3), sizes)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_whoever_would_be_served_now_is_never_held(devices: list[tuple[int, int]], queue: list[int], need: int) -> None:
     there = [holding(a_slot(n, size), min(size, used)) for n, (size, used) in enumerate(devices)]
     waiting = [waits(size, id=n) for n, size in enumerate(queue)]
