@@ -97,8 +97,6 @@ class World:
     def soon(self, mean: float, what: Callable[[], None]) -> None:
         self.at(self.now + self.rng.expovariate(1 / mean), what)
 
-    # What happens
-
     def arrive(self, number: int) -> None:
         """Bring a job, and now and then one of the things that a machine goes through."""
         rng = self.rng
@@ -244,8 +242,6 @@ class World:
 
     def declared_again(self, device: DeviceKey) -> None:
         self.book = self.book.declare(device, self.declared[device])
-
-    # One cycle
 
     def room(self, device: DeviceKey) -> int:
         """Return what a reading gives: free, less what holders have still to take."""

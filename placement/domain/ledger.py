@@ -95,7 +95,10 @@ class Book:
 
     def measure(self, rooms: Mapping[DeviceKey, int | None]) -> Book:
         """Set the measured rooms that a reading gave; None: no probe reads the device."""
-        slots = {d: replace(s, measured=rooms[d]) if d in rooms else s for d, s in self.slots.items()}
+        slots = dict(self.slots)
+        for device, room in rooms.items():
+            if device in slots and slots[device].measured != room:
+                slots[device] = replace(slots[device], measured=room)
         return replace(self, slots=slots)
 
     def close(self, node: str, why: str) -> Book:

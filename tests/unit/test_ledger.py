@@ -198,6 +198,12 @@ def test_a_grant_is_missing_from_the_measured_room_until_the_next_reading() -> N
     assert book.measure({GPU0: None}).slots[GPU0].room == 24 * GB
 
 
+def test_a_reading_of_a_device_that_is_not_declared_changes_nothing() -> None:
+    book = opened(slots(8))
+
+    assert book.measure({GPU1: 5}) == book
+
+
 def test_an_estimate_follows_its_charge_and_a_promise_does_not() -> None:
     book, promised = take(opened(slots(8, 8)), 4, device_id=0)
     book, guessed = take(book, 4, leases.job(2), promise=False, device_id=1)
