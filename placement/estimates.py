@@ -7,6 +7,7 @@ from calibration.domain.estimate import Estimate, estimate
 from calibration.domain.knobs import Knobs
 from calibration.domain.sediment import Key, Row
 from placement.domain.durations import quantile
+from placement.domain.taken import Kind, exactly
 from placement.models import Job
 
 _LIMIT = 4096
@@ -21,6 +22,8 @@ def key_of(job: Job) -> Key:
 
 def estimate_of(job: Job, version: int, knobs: Knobs) -> Estimate:
     """Return the estimate of a stored or unsaved job at a version of the store (see calibration.rows.version)."""
+    if job.kind == Kind.HOLD:
+        return exactly(None if job.gpu == "none" else job.declared_vram or 0, job.declared_ram or 0)
     declared = _given(ram=job.declared_ram, vram=job.declared_vram)
     hint = _given(ram=job.workload.hint_ram, vram=job.workload.hint_vram) if job.workload else {}
     needs = frozenset({"ram"} if job.gpu == "none" else {"ram", "vram"})

@@ -25,6 +25,7 @@ from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import KnobError, Knobs
 from placement.domain.requests import Exclusive, Gpu, shared
 from placement.domain.snapshot import Charge, KeptPlan, Node, Running, Snapshot, Waiting
+from placement.domain.taken import Kind
 from placement.models import Cycle, Job, KnobOverride
 from placement.models import Device as DeviceRow
 from placement.models import Node as NodeRow
@@ -168,6 +169,7 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
             used=job.used.get(pool),
             at_start=c["at_start"],
             settled=c.get("settled", False),
+            promise=job.kind == Kind.HOLD,
             cap=c.get("cap"),
         )
         for pool, c in job.charges.items()

@@ -23,6 +23,7 @@ from placement.views import (
     queue,
     reasons,
     submit,
+    taking,
     tokens,
     workloads,
 )
@@ -111,6 +112,7 @@ device_urls = [
     path("attribution", attribution.page, name="attribution"),
     path("attribution/fragment", attribution.fragment, name="attribution-fragment"),
     path("devices/<str:node>/<str:pool>", device.page, name="device-page"),
+    path("devices/<str:node>/<str:pool>/take", taking.take, name="device-take"),
     path("devices/<str:node>/<str:pool>/fragment", device.fragment, name="device-fragment"),
     path("devices/<str:node>/<str:pool>/series", device.series, name="device-series"),
     path("devices/<str:node>/<str:pool>/series.csv", device.table, name="device-csv"),

@@ -30,6 +30,7 @@ from placement.api import (
     queue,
     record,
     refusals,
+    taking,
     tokens,
     workloads,
 )
@@ -49,6 +50,7 @@ NOUNS = (
     learned.noun,
     devices.noun,
     nodes.noun,
+    taking.noun,
     attribution.noun,
     forecasts.noun,
     notices.noun,

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calibration.domain.estimate import Estimate, PoolEstimate
-from calibration.domain.ladder import Basis
 from placement.domain import checks, text
 from placement.domain.asks import Ask
 from placement.domain.devices import Backend, Kind
@@ -18,6 +16,7 @@ from placement.domain.gate import about_ever
 from placement.domain.places import Board, Place, at_most, waiting_demand
 from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.snapshot import Device, Running, Snapshot, Waiting
+from placement.domain.taken import exactly
 
 
 def number(request: int) -> int:
@@ -74,21 +73,13 @@ def waiting_of(
             node=job.node,
             among=frozenset(devices),
         ),
-        estimate=_exactly(need),
+        estimate=exactly(need, 0),
         priority=job.priority,
         waited=waited,
         limit=None if job.limit is None else max(0.0, job.limit - job.elapsed),
         learned=job.learned - job.elapsed if job.learned is not None and job.learned > job.elapsed else None,
         inside=job.job,
     )
-
-
-def _exactly(need: int) -> Estimate:
-    pools = {
-        "vram": PoolEstimate("vram", need, Basis.DECLARED, 0, ()),
-        "ram": PoolEstimate("ram", 0, Basis.DECLARED, 0, ()),
-    }
-    return Estimate(pools, Basis.DECLARED, need, need)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ class Job(Holdable):
     UPDATE in services.
     """
 
+    kind = models.CharField(max_length=8, default="run", db_default="run")  # as domain.taken.Kind
+    taken_used_at = models.DateTimeField(null=True, blank=True)  # of a hold: its device was seen in use, to the minute
     name = models.CharField(max_length=200)
     note = models.CharField(max_length=500, blank=True)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs")

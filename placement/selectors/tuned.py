@@ -19,7 +19,7 @@ SUBJECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("First runs", ("cold_", "settle_", "flat_", "unproven_", "unseen_")),
     ("What is kept free", ("floor_", "context_")),
     ("Order and forecasts", ("overtaking", "ageing_", "default_duration", "plan_", "overdue_")),
-    ("What one person may hold", ("quota_",)),
+    ("What one person may hold", ("quota_", "taken_")),
     ("What a run is charged", (
         "measured_", "fitted_", "scaled_", "edited_", "similar_", "hint_", "declared_", "quantile", "window_", "few_",
         "two_kinds_", "prealloc", "min_samples", "blind_",

@@ -86,6 +86,7 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
         workers=submission.workers,
         gpu=submission.gpu,
         exclusive=submission.exclusive,
+        kind=submission.kind,
         reserves=submission.reserves or bool(workload and workload.reserves),
         node_wanted=submission.node,
         device_wanted=submission.device,

@@ -225,6 +225,7 @@ def _evidence(
         lost=lost,
         watchdog=job.evidence.get("watchdog"),
         time_limit_s=job.time_limit_s,
+        unused=str((job.evidence.get("unused") or {}).get("sentence") or ""),
         leftovers=len(record.leftovers) if record else 0,
     )
 

@@ -171,6 +171,7 @@ def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyTyp
         gpu=old.gpu,
         exclusive=old.exclusive,
         reserves=old.reserves,
+        kind=old.kind,
         node=old.node_wanted,
         device=old.device_wanted,
         declared_ram=more.get("ram", old.declared_ram),

@@ -20,6 +20,7 @@ from calibration.domain.samples import RAM, Attribution, Reading
 from calibration.domain.windows import Window, close, flat_band, observe
 from calibration.models import OpenWindow, Sediment
 from placement import estimates, inside
+from placement.domain.taken import Kind
 from placement.models import Job
 
 SAVE_EVERY = 5.0  # seconds between saves of a window whose peaks do not move
@@ -158,7 +159,7 @@ class Windows:
             knobs=knobs,
         )
         kept = None
-        if row is not None and (not row.by_kernel or rows.says_more(row)):
+        if row is not None and job.kind != Kind.HOLD and (not row.by_kernel or rows.says_more(row)):
             row = replace(row, duration=row.duration if duration is None else duration)
             peaks = [row.peaks["vram"]] if job.device and "vram" in row.peaks else []
             kept = instrument.keep(row, owner(job), job.user.get_username(), ended_at, peaks)
@@ -224,7 +225,7 @@ def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) ->
     vram = window.levels.get("vram")
     seen = (vram is not None and vram.peak > 0) if job.device else None
     for pool, charge in job.charges.items():
-        if charge.get("basis") == inside.BASIS:  # a promise: it stays as it was granted
+        if charge.get("basis") == inside.BASIS or job.kind == Kind.HOLD:  # a promise: it stays as it was granted
             charges[pool] = {**charge, "held": held(charge["granted"], job.used.get(pool))}
             continue
         kind = "ram" if pool == RAM else "vram"

@@ -17,11 +17,9 @@ from django.utils import timezone
 from calibration import clock
 from calibration import services as instrument_store
 from calibration.domain.attribution import attribute
-from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, Attribution, Claim, Identity, PoolState, Reading
 from calibration.probes.choose import Instrument
 from placement import inside, snapshots
-from placement.domain import containers as container_rules
 from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
@@ -41,12 +39,13 @@ from placement.services import (
     nodes,
     notices,
     progress,
+    taking,
+    told_flags,
     watching,
 )
 from placement.services.history import History, Inhabitants, ledger
 
 log = logging.getLogger(__name__)
-_CACHED_WORTH_TELLING = 1 << 30
 _DISCOVER_EVERY = 10.0  # seconds
 
 
@@ -111,7 +110,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     jobs = _jobs(agent.node)
     version = learning.store_version()
     reading = agent.instrument.read(_owned(agent, jobs))  # 1 read
-    marker_of, container_of = agent.markers.reader(reading), agent.labels.owner
+    marker_of, container_of = taking.markers_of(jobs, reading, agent.markers.reader(reading)), agent.labels.owner
     found = attribute(reading, _claims(agent, jobs), marker_of=marker_of, container_of=container_of)  # 2 attribute
     agent.known = dict(found.members)
     changed = inside.brought_up(jobs)
@@ -143,6 +142,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     _store(agent, left, reading, found, knobs)  # 5 store
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
     holding.look(left)
+    taking.look(left, knobs)
     agent.watchdog.look(agent.node, left, found.members, knobs)
     agent.progress.look(left)
     agent.courier.step()
@@ -197,11 +197,7 @@ def _save_observed(
             {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
             for i in sorted(found.members.get(learning.owner(job), frozenset()))
         ][:500]
-        flags = [
-            *waits.get(job.pk, ()),
-            *_flags(job, reading, over),
-            *_cached(found.cached.get(learning.owner(job), 0)),
-        ]
+        flags = [*waits.get(job.pk, ()), *told_flags.of(job, reading, found.cached.get(learning.owner(job), 0), over)]
         if (job.members, job.flags) != (members, flags):
             job.members, job.flags = members, flags
             if job not in changed:
@@ -224,37 +220,6 @@ def _save_observed(
         lease.bytes = held[lease.job_id, lease.pool]
     if moved:
         Lease.objects.bulk_update(moved, ["bytes"], batch_size=200)
-
-
-def _flags(job: Job, reading: Reading, over: int) -> list[str]:
-    """Return sentences about a job's memory that its lease does not say; ``over`` bytes above a charge are no news."""
-    flags = [
-        f"uses {gib(used, granted)} on {reading.pools[pool].name}, above the {gib(granted, used)} that it was granted"
-        for pool, charge in sorted(job.charges.items())
-        if pool in reading.pools
-        and (used := job.used.get(pool)) is not None
-        and used - (granted := inside.granted(charge)) > max(over, charge.get("margin") or 0)
-    ]
-    for pool, used in sorted(job.used.items()):
-        if pool in (RAM, job.device) or pool in job.charges or not used:
-            continue
-        name = reading.pools[pool].name if pool in reading.pools else pool
-        leased = reading.pools[job.device].name if job.device in reading.pools else (job.device or "no device")
-        flags.append(f"uses {gib(used)} on {name}, which it does not lease (it leases {leased})")
-    if job.device and job.device in job.used and job.used[job.device] is None:
-        flags.append("its device memory is not reported by the driver")
-    if unkept := container_rules.unkept(job.command, job.argv):
-        flags.append(unkept)
-    if job.device in reading.pools and reading.pools[job.device].state is PoolState.LOST:
-        flags.append("its device is lost")
-    return flags
-
-
-def _cached(size: int) -> list[str]:
-    """Return what to say of file pages that a job keeps in memory: they are not charged to it."""
-    if size < _CACHED_WORTH_TELLING:
-        return []
-    return [f"+{gib(size)} of cached files, which are no need: the kernel can drop them"]
 
 
 def _store(agent: Agent, jobs: list[Job], reading: Reading, found: Attribution, knobs: Knobs) -> None:

@@ -28,6 +28,7 @@ _COPIED = (
         "gpu",
         "exclusive",
         "reserves",
+        "kind",
         "node_wanted",
         "device_wanted",
         "declared_ram",

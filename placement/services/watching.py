@@ -17,6 +17,7 @@ from placement.domain.jobs import State
 from placement.domain.knobs import Knobs
 from placement.domain.snapshot import Node as NodeSeen
 from placement.domain.snapshot import Running
+from placement.domain.taken import Kind
 from placement.domain.watch_policy import in_force
 from placement.domain.watchdog import TOLD, Stop, choose, near_its_cap
 from placement.models import Job, Node
@@ -66,6 +67,7 @@ class Watchdog:
         node = snapshots.node_now(node_name)
         if node is None:
             return
+        running = [job for job in running if job.kind != Kind.HOLD]  # ending one would free nothing
         seen = [_running(job) for job in running]
         self._count(running, members)
         found = choose(node, seen, knobs, self._figures)

@@ -26,6 +26,7 @@ SAME = {
     "job-retry": ("jobs_retry",),
     "job-hold": ("jobs_hold",),
     "job-release": ("jobs_release",),
+    "device-take": ("taking_take",),
     "job-revoke": ("job_requests_revoke",),
     "job-argument": ("job_acts_argument",),
     "job-mark": ("job_acts_mark",),
