@@ -15,7 +15,7 @@ from placement.domain.devices import Backend, Kind
 from placement.domain.gate import about_ever
 from placement.domain.places import Board, Place, at_most, waiting_demand
 from placement.domain.requests import Exclusive, Gpu, Request
-from placement.domain.snapshot import Device, Running, Snapshot, Waiting
+from placement.domain.snapshot import Device, Running, Waiting
 from placement.domain.taken import exactly
 
 
@@ -91,9 +91,9 @@ class Never:
     lines: tuple[str, ...]
 
 
-def never(snapshot: Snapshot, waiting: Waiting) -> Never | None:
+def never(board: Board, waiting: Waiting) -> Never | None:
     """Return why a request can never be granted, on the empty node or beside what its own job holds; else None."""
-    board, demand = Board(snapshot), waiting_demand(waiting)
+    snapshot, demand = board.snapshot, waiting_demand(waiting)
     places = board.places(waiting.request)
     asked = [checks.ever(board, demand, place) for place in places]
     if not any(check.ok for check in asked):

@@ -14,6 +14,7 @@ from placement.domain import inside_groups as groups
 from placement.domain.asks import Ask
 from placement.domain.decision import Decision
 from placement.domain.inside import Never
+from placement.domain.places import Board
 from placement.domain.plan import Plan
 from placement.domain.told import judged
 from placement.models import Device, InsideRequest, Lease, RequestState
@@ -30,7 +31,7 @@ def never(row: InsideRequest, wanted: Ask) -> Never | None:
         return None
     if wanted.max_devices > 1:
         return groups.never(snapshot, wanted, row.devices, job)
-    return rules.never(snapshot, rules.waiting_of(1, wanted, row.devices, job, order=1))
+    return rules.never(Board(snapshot), rules.waiting_of(1, wanted, row.devices, job, order=1))
 
 
 def refuse(row: InsideRequest, refusal: Never) -> None:
@@ -54,6 +55,8 @@ def _give(request: int, members: Sequence[tuple[str, int]], node: str, pools: Se
     if row is None:
         return False
     devices = {d.uuid: d for d in Device.objects.filter(node__name=node, uuid__in=[uuid for uuid, _ in members])}
+    if any(uuid not in devices for uuid, _ in members):  # its declaration was taken away a moment ago
+        return False
     row.members = [_member(devices[uuid], node, size) for uuid, size in members]
     row.state, row.granted_at, row.said, row.code = RequestState.GRANTED, timezone.now(), "", ""
     row.save(update_fields=["members", "state", "granted_at", "said", "code"])
@@ -86,7 +89,6 @@ def _member(device: Device, node: str, size: int) -> dict[str, Any]:
 
 def settle(made: Plan) -> None:
     """After the starts: serve requests for several devices, end what would wait for ever, say why the others wait."""
-    snapshot = made.board.snapshot
     for one in inside_groups.look(made):
         if one.members:
             _give(one.request, one.members, one.node, one.members)
@@ -98,7 +100,7 @@ def settle(made: Plan) -> None:
     for waiting in made.waits():
         if not waiting.inside:
             continue
-        refusal = rules.never(snapshot, waiting)
+        refusal = rules.never(made.board, waiting)
         if refusal is not None:
             _refused(-waiting.job, refusal)
             continue

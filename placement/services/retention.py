@@ -14,7 +14,18 @@ from django.utils import timezone
 from calibration import pruning
 from placement import snapshots
 from placement.domain.jobs import State
-from placement.models import AuditEntry, DecisionRecord, Forecast, ForecastRecord, Job, Lease, Notice
+from placement.models import (
+    AuditEntry,
+    DecisionRecord,
+    Forecast,
+    ForecastRecord,
+    InsideRequest,
+    InsideSession,
+    Job,
+    Lease,
+    Notice,
+    RequestState,
+)
 from placement.services import run_directories
 
 JOBS_AT_ONCE = 100  # jobs whose history goes in one transaction
@@ -59,6 +70,8 @@ def _histories(ended_before: datetime) -> Callable[[], int]:
             with transaction.atomic():
                 DecisionRecord.objects.filter(job__in=ids).delete()
                 Forecast.objects.filter(job__in=ids).delete()
+                InsideRequest.objects.filter(job__in=ids).exclude(state=RequestState.GRANTED).delete()
+                InsideSession.objects.filter(job__in=ids, requests=None).delete()
                 Lease.objects.filter(job__in=ids).exclude(released_at=None).delete()
                 ended = Job.objects.filter(pk__in=ids, state=State.FINISHED)
                 ended.update(decision={}, plan={}, members=[], pruned_at=timezone.now())

@@ -83,3 +83,30 @@ def test_a_process_that_dies_holds_nothing_while_its_job_goes_on(
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
     until(lambda: rows(service, HELD) == [], 20, "its end to be seen")
     assert person.job(job)["state"] == "running"
+
+
+def test_two_jobs_that_take_two_devices_crosswise_both_end(at: tuple[LiveService, Person], tmp_path: Path) -> None:
+    """Each holds what the other asks for: one of them is run again from its first line."""
+    service, person = at
+    jobs = [
+        person.submit(
+            f"exec {sys.executable} {HERE}/crosser.py {first} {1 - first} {tmp_path}/notes",
+            gpu="none", declared_ram="200 MiB", reserves=True,
+        )
+        for first in (0, 1)
+    ]  # fmt: skip
+    for job in jobs:
+        assert person.wait_for(job, "finished", 60)["outcome"] == "completed"
+    logs = [person.read(f"/jobs/{job}/log/stdout.log") for job in jobs]
+    assert sorted("run 2" in log for log in logs) == [False, True]
+    told = [one for job in jobs for one in person.call(f"/api/v1/jobs/{job}/requests")["requests"] if one["cycle"]]
+    assert len(told[0]["cycle"]) == 2
+    assert live_leases(service) == 0
+
+
+def test_a_job_that_would_wait_for_itself_is_told_so_at_once(at: tuple[LiveService, Person]) -> None:
+    _, person = at
+    code = "import tidegate; a = tidegate.cuda(16, device_id=0); tidegate.cuda(16, device_id=0)"
+    job = person.submit(f'exec {sys.executable} -c "{code}"', gpu="none", declared_ram="200 MiB", reserves=True)
+    assert person.wait_for(job, "finished", 40)["outcome"] == "failed"
+    assert "would wait for itself" in person.read(f"/jobs/{job}/log/stderr.log")
