@@ -110,3 +110,37 @@ def test_a_job_that_would_wait_for_itself_is_told_so_at_once(at: tuple[LiveServi
     job = person.submit(f'exec {sys.executable} -c "{code}"', gpu="none", declared_ram="200 MiB", reserves=True)
     assert person.wait_for(job, "finished", 40)["outcome"] == "failed"
     assert "would wait for itself" in person.read(f"/jobs/{job}/log/stderr.log")
+
+
+def test_a_job_that_fails_with_a_lease_in_hand_leaves_nothing(at: tuple[LiveService, Person]) -> None:
+    service, person = at
+    code = "import tidegate; kept = tidegate.cuda(16, device_id=0); raise SystemExit(3)"
+    job = person.submit(f'exec {sys.executable} -c "{code}"', gpu="none", declared_ram="200 MiB", reserves=True)
+    assert person.wait_for(job, "finished", 40)["exit_code"] == 3
+    assert rows(service, HELD) == []
+    assert live_leases(service) == 0
+
+
+def test_a_wait_outlasts_the_service(at: tuple[LiveService, Person], tmp_path: Path) -> None:
+    """The service stops at once though a job waits inside its run, and goes on with that wait when it is back."""
+    service, person = at
+    first, second = (row[0] for row in rows(service, 'SELECT uuid FROM placement_device ORDER BY "index"'))
+    other_s, door = tmp_path / "other", tmp_path / "door"
+    other = person.submit(
+        f"exec {sys.executable} {HERE}/holder.py vram 16GiB {other_s}",
+        gpu="one", device=second, declared_vram="16 GiB", declared_ram="200 MiB",
+    )  # fmt: skip
+    person.wait_for(other, "running")
+    job = _reserver(person, first, door)
+    until(lambda: rows(service, WAITS) != [], 20, "the wait")
+
+    service.arguments[service.arguments.index("--port") + 1] = service.address.rpartition(":")[
+        2
+    ]  # as a real one keeps it
+    assert service.stop(20) == 0
+    other_s.touch()
+    service.start()
+    until(lambda: rows(service, HELD) == [(second, 12_000_000_000)], 40, "the grant by the new service")
+    door.touch()
+    Path(f"{door}.end").touch()
+    assert person.wait_for(job, "finished")["outcome"] == "completed"
