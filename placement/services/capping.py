@@ -16,6 +16,7 @@ from calibration.domain.contexts import context_seen
 from calibration.domain.samples import Identity, Reading
 from calibration.probes import limits
 from placement.domain.device_caps import CapKind, Given, cap_in_force
+from placement.domain.taken import Kind
 from placement.models import Device, Job
 from placement.runner.jsonfile import write_record
 from placement.services import receipts
@@ -92,7 +93,7 @@ class Caps:
 
     def refresh(self, job: Job, reading: Reading, members: Iterable[Identity]) -> bool:
         """Put what is in force into the charge of the job's device; return whether it changed."""
-        if not job.device or job.device not in job.charges:
+        if not job.device or job.device not in job.charges or job.kind == Kind.HOLD:
             return False
         used = job.used.get(job.device)
         _most_used(job, used)

@@ -226,7 +226,7 @@ def _settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) ->
     seen = (vram is not None and vram.peak > 0) if job.device else None
     for pool, charge in job.charges.items():
         if charge.get("basis") == inside.BASIS or job.kind == Kind.HOLD:  # a promise: it stays as it was granted
-            charges[pool] = {**charge, "held": held(charge["granted"], job.used.get(pool))}
+            charges[pool] = {**charge, "cap": None, "held": held(charge["granted"], job.used.get(pool))}
             continue
         kind = "ram" if pool == RAM else "vram"
         before = (

@@ -6,7 +6,7 @@ import fcntl
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -110,8 +110,11 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     jobs = _jobs(agent.node)
     version = learning.store_version()
     reading = agent.instrument.read(_owned(agent, jobs))  # 1 read
-    marker_of, container_of = taking.markers_of(jobs, reading, agent.markers.reader(reading)), agent.labels.owner
-    found = attribute(reading, _claims(agent, jobs), marker_of=marker_of, container_of=container_of)  # 2 attribute
+    marker_of, container_of = agent.markers.reader(reading), agent.labels.owner
+    held = taking.theirs(jobs, reading, marker_of, container_of)
+    found = attribute(
+        reading, _claims(agent, jobs, held), marker_of=marker_of, container_of=container_of
+    )  # 2 attribute
     agent.known = dict(found.members)
     changed = inside.brought_up(jobs)
     changed += [
@@ -159,7 +162,7 @@ def _owned(agent: Agent, jobs: list[Job]) -> set[int]:
     return owned | {job.child["pid"] for job in jobs if job.child}
 
 
-def _claims(agent: Agent, jobs: list[Job]) -> list[Claim]:
+def _claims(agent: Agent, jobs: list[Job], held: Mapping[int, frozenset[Identity]] | None = None) -> list[Claim]:
     claims = []
     for job in jobs:
         owner = learning.owner(job)
@@ -172,7 +175,7 @@ def _claims(agent: Agent, jobs: list[Job]) -> list[Claim]:
                 supervisor=Identity(**job.runner) if job.runner else None,
                 roots=(Identity(**job.child),) if job.child else (),
                 marker=markers.of(job.run_dir or lifecycle.run_dir_of(job)),
-                known=known,
+                known=known | (held or {}).get(job.pk, frozenset()),
                 **agent.groups.claim(job),
             )
         )

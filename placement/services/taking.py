@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from calibration.domain.samples import Reading
+from calibration.domain.samples import Identity, Reading
 from placement import snapshots
 from placement.domain.errors import NotFound, Refused
 from placement.domain.jobs import State
@@ -18,7 +18,7 @@ from placement.domain.notices import Kind as NoticeKind
 from placement.domain.submission import Submission
 from placement.domain.taken import RAM_OF_ITS_OWN, Kind, Wish, idle
 from placement.models import Device, Job, Node
-from placement.services import accounts, audit, jobs, lifecycle, markers, notices
+from placement.services import accounts, audit, jobs, lifecycle, notices
 from placement.services.notices import News
 
 _BEHIND = 5.0  # seconds
@@ -76,22 +76,29 @@ def account_of(job: Job) -> str:
     return str(found["name"]) if found else accounts.worker_name()
 
 
-def markers_of(
-    jobs_: Iterable[Job], reading: Reading, marker: Callable[[int], str | None]
-) -> Callable[[int], str | None]:
-    """Return whose a process is where only its account tells: that of a person who holds the device that it uses."""
-    held = {job.device: job for job in jobs_ if job.kind == Kind.HOLD and job.device and job.state == State.RUNNING}
-    if not held:
-        return marker
-    names = {device: account_of(job) for device, job in held.items()}
-    told: dict[int, str] = {}
-    for device, job in held.items():
-        pool = reading.pools.get(device)
-        for pid, amount in pool.processes if pool else ():
-            sample = reading.processes.get(pid)
-            if sample is not None and sample.user == names[device] and amount != 0:
-                told[pid] = markers.of(job.run_dir or lifecycle.run_dir_of(job))
-    return lambda pid: marker(pid) or told.get(pid)
+def theirs(
+    jobs_: Iterable[Job],
+    reading: Reading,
+    marker_of: Callable[[int], str | None],
+    container_of: Callable[[str], str | None],
+) -> dict[int, frozenset[Identity]]:
+    """Return by hold the processes of its person's account on its device, but for those that say whose they are.
+
+    What runs below another job, or in its control group, is that job's whatever this says.
+    """
+    found: dict[int, frozenset[Identity]] = {}
+    for job in jobs_:
+        pool = reading.pools.get(job.device)
+        if job.kind != Kind.HOLD or job.state != State.RUNNING or pool is None or not job.device:
+            continue
+        account = account_of(job)
+        samples = (reading.processes.get(pid) for pid, amount in pool.processes if amount != 0)
+        found[job.pk] = frozenset(
+            Identity(reading.boot_id, one.pid, one.start_ticks)
+            for one in samples
+            if one is not None and one.user == account and not marker_of(one.pid) and not container_of(one.cgroup)
+        )
+    return found
 
 
 def look(jobs_: Iterable[Job], knobs: Knobs) -> None:

@@ -9,13 +9,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from calibration.domain.samples import PoolSample, PoolState, ProcessSample, Reading
+from calibration.domain.samples import Identity, PoolSample, PoolState, ProcessSample, Reading
 from placement import snapshots
 from placement.domain.errors import NotFound, Refused
 from placement.domain.knobs import Knobs
 from placement.domain.taken import Wish
 from placement.models import Job, Lease, Notice
-from placement.services import admission, cycle_row, markers, taking
+from placement.services import admission, cycle_row, taking
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_user
 
 pytestmark = pytest.mark.django_db
@@ -101,14 +101,17 @@ def test_one_that_is_used_or_that_nobody_can_tell_of_stays(used: int | None) -> 
 
 def test_processes_of_the_person_on_the_device_count_for_the_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(taking, "account_of", lambda job: "ada")
-    job = taken(Wish("atlas", UUIDS[0]), state="running", run_dir="/runs/1-1")
+    job = taken(Wish("atlas", UUIDS[0]), state="running")
+    names = {7: "ada", 8: "bob", 9: "ada", 10: "ada", 11: "ada"}
+    groups = {11: "/c"}
     processes = {
-        pid: ProcessSample(pid, 0, pid, user=user, name="p") for pid, user in ((7, "ada"), (8, "bob"), (9, "ada"))
+        pid: ProcessSample(pid, 0, pid, user=user, name="p", cgroup=groups.get(pid, "")) for pid, user in names.items()
     }
-    pool = PoolSample(UUIDS[0], "vram", "gpu0", PoolState.OK, total=24 * GIB, used=GIB, processes=((7, GIB), (8, GIB)))
+    on_device = tuple((pid, GIB) for pid in (7, 8, 10, 11))
+    pool = PoolSample(UUIDS[0], "vram", "gpu0", PoolState.OK, total=24 * GIB, used=4 * GIB, processes=on_device)
     reading = Reading("atlas", "b", 1.0, 1.0, {UUIDS[0]: pool}, processes)
-    told = taking.markers_of([job], reading, {8: "another's"}.get)
-    assert (told(7), told(8), told(9)) == (markers.of("/runs/1-1"), "another's", None)
+    told = taking.theirs([job], reading, {10: "another's"}.get, {"/c": "job:9"}.get)
+    assert told == {job.pk: frozenset({Identity("b", 7, 7)})}
 
 
 def test_the_page_of_a_device_and_the_api_take_it(client: Client) -> None:
