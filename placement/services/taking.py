@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from calibration.domain.samples import Identity, Reading
 from placement import snapshots
-from placement.domain.errors import NotFound, Refused
+from placement.domain.errors import Refused
 from placement.domain.jobs import State
 from placement.domain.knobs import Knobs
 from placement.domain.notices import Kind as NoticeKind
@@ -61,12 +61,12 @@ def take(user: Any, wish: Wish) -> Job:
 
 def _name(wish: Wish) -> str:
     if not Node.objects.filter(name=wish.node).exists():
-        raise NotFound(f"There is no node {wish.node}.")
+        raise Refused(said := f"There is no node {wish.node}.", {"node": said})
     if not wish.device:
         return wish.node
     device = Device.objects.filter(uuid=wish.device, node__name=wish.node, retired=False).first()
     if device is None:
-        raise NotFound(f"There is no device {wish.device} on {wish.node}.")
+        raise Refused(said := f"There is no device {wish.device} on {wish.node}.", {"device": said})
     return device.name if wish.bytes is None else f"{wish.words} of {device.name}"
 
 
