@@ -9,12 +9,14 @@ from typing import Any
 
 from django.utils import timezone
 
+from calibration.domain import keys
 from calibration.domain.charge import held
 from placement.domain.cycles_text import asked
 from placement.domain.inside import read, waiting_of
+from placement.domain.known_asks import Known, Pending, from_json
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Charge, Running, Waiting
-from placement.models import InsideRequest, Job, Lease, RequestState
+from placement.models import AskedLater, InsideRequest, Job, Lease, RequestState
 
 BASIS = "promise"
 """The basis of a job's charge in a pool of which it holds nothing but what it asked for while it ran."""
@@ -143,20 +145,35 @@ def _with(charge: Charge, more: int) -> Charge:
     )
 
 
-def waiting(running: Iterable[Running], wall: float) -> tuple[Waiting, ...]:
-    """Return what the running jobs wait for, of one device each; ``wall`` is unix seconds."""
+def waiting(running: Iterable[Running], wall: float) -> tuple[tuple[Waiting, ...], tuple[Pending, ...]]:
+    """Return what the running jobs wait for: of one device each as the queue has it, and all of it as asked.
+
+    ``wall`` is unix seconds.
+    """
     jobs = {r.job: r for r in running if not r.more}
     rows = InsideRequest.objects.filter(state=RequestState.WAITING).order_by("id")
-    found = []
+    found, asks = [], []
     for row in rows:
         job = jobs.get(row.job_id)
         if job is None:
             continue
         ask = read(row.ask)
+        whole = replace(ask, node=job.node)
+        since, devices = row.asked_at.timestamp(), tuple(row.devices)
+        asks.append(Pending(row.pk, whole, since, job.job, row.order, job.priority, devices))
         if ask.max_devices == 1:
             waited = max(0.0, wall - row.asked_at.timestamp())
             found.append(waiting_of(row.pk, ask, row.devices, job, order=row.order, waited=waited))
-    return tuple(found)
+    return tuple(found), tuple(asks)
+
+
+def later(jobs: Iterable[Job]) -> dict[int, tuple[Known, ...]]:
+    """Return what runs like these are known to ask for while they run, by place among the jobs; equal ones share it."""
+    found = {row.subject: from_json(row.asks) for row in AskedLater.objects.all()}
+    if not found:
+        return {}
+    asked_ = ((n, keys.subject(job.key_workload, job.key_script, job.key_params)) for n, job in enumerate(jobs))
+    return {n: found[subject] for n, subject in asked_ if subject in found}
 
 
 def waits(jobs: Iterable[int], names: Mapping[str, str]) -> dict[int, list[str]]:

@@ -23,6 +23,7 @@ from placement.conditions import Facts
 from placement.domain.conditions import Conditions
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import KnobError, Knobs
+from placement.domain.known_asks import Known, Pending
 from placement.domain.requests import Exclusive, Gpu, shared
 from placement.domain.snapshot import Charge, KeptPlan, Node, Running, Snapshot, Waiting
 from placement.domain.taken import Kind
@@ -98,6 +99,7 @@ def take(
     active = Job.objects.filter(state__in=ACTIVE).select_related("user").defer(*_UNREAD).order_by("id")
     running = () if without_jobs else _running(list(active), at, version)
     waiting: tuple[Waiting, ...] = ()
+    asked: tuple[Pending, ...] = ()
     if not (without_jobs or without_queue):
         entries = _queue.entries(
             conditions.in_sight().order_by("-priority", "id"),
@@ -105,7 +107,11 @@ def take(
             lambda job: waiting_of(job, at, wall, epoch, version, instrument),
         )
         facts = conditions.facts([entry.job for entry in entries], knobs)
-        waiting = (*_brought_up(entries, wall, no_account, facts), *inside.waiting(running, wall))
+        more, asked = inside.waiting(running, wall)
+        waiting = (*_brought_up(entries, wall, no_account, facts), *more)
+        if asked:  # nothing that a job will ask for is in anybody's way before
+            later = inside.later(entry.job for entry in entries)
+            waiting = tuple(replace(w, later=later[n]) if n in later else w for n, w in enumerate(waiting))
     return Snapshot(
         at=at,
         wall=wall,
@@ -114,6 +120,7 @@ def take(
         waiting=waiting,
         queue_hold=hold_of(cycle, wall) if cycle else None,
         knobs=knobs,
+        asked=asked,
     )
 
 
@@ -207,6 +214,7 @@ def waiting_of(
     knobs: InstrumentKnobs,
     no_account: str = "",
     waits_for: Conditions | None = None,
+    later: tuple[Known, ...] = (),
 ) -> Waiting:
     """Return a queued (or not yet stored) job as the gate sees it."""
     submitted = job.submitted_at or datetime.fromtimestamp(wall).astimezone()
@@ -235,4 +243,5 @@ def waiting_of(
         plan=kept,
         attempt=job.attempt,
         conditions=waits_for,
+        later=later,
     )

@@ -91,6 +91,7 @@ workload_urls = [
     path("workloads/<str:ident>/figures/<str:which>", workloads.figure, name="workload-figure"),
     path("workloads/<str:ident>/mark", workloads.mark, name="workload-mark"),
     path("workloads/<str:ident>/forget", workloads.forget, name="workload-forget"),
+    path("workloads/<str:ident>/forget-later", workloads.forget_later, name="workload-forget-later"),
     path("workloads/<str:ident>/pin", workloads.pin, name="workload-pin"),
     path("workloads/<str:ident>/argument", workloads.argument, name="workload-argument"),
     path("workloads/<str:ident>/edit", definitions.edit, name="workload-edit"),

@@ -36,6 +36,20 @@ def _held(parts: Sequence[Part], called: dict[DeviceKey, str]) -> str:
     return listed([f"{gib(size)} on {called.get(device, device[1])}" for device, size in sizes.items()])
 
 
+def wish(ask: Ask) -> str:
+    """Return an ask in a few words, of whatever devices there are: by its kind and backend."""
+    if ask.device_id is not None:
+        return asked(ask, [f"{ask.kind}{ask.device_id}"])
+    return asked(
+        ask,
+        [
+            f"{ask.backend.upper()} {ask.kind.upper()}s"
+            if ask.max_devices > 1
+            else f"a {ask.backend.upper()} {ask.kind.upper()}"
+        ],
+    )
+
+
 def asked(ask: Ask, devices: Sequence[str]) -> str:
     """Return an ask in a few words, with the devices that could serve it."""
     amount = gib(ask.group_bytes) if ask.group_bytes or not ask.per_device_bytes else ""

@@ -6,39 +6,19 @@ and one of them waits for the same devices: started, it would wait, too, with wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from calibration.domain.resources import gib
 from placement.domain.allocator import Granted, place, possible
 from placement.domain.asks import Ask
-from placement.domain.devices import Backend, DeviceKey, Kind
+from placement.domain.devices import DeviceKey
+from placement.domain.known_asks import Known, Pending
 from placement.domain.slots import Slot, accepts
 from placement.domain.text import names, seconds
 from placement.domain.waits import could_serve
 
-KEPT = 32  # different asks of a workload; of more those seen longest ago are forgotten
-KEPT_S = 90 * 86_400.0
 STUCK_S = 600.0  # a request that waits longer holds nobody any more
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Something that runs of a workload ask for, when it was last asked for (unix seconds)."""
-
-    ask: Ask
-    seen_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """A request that waits, since when (unix seconds). Given in the order in which they are served."""
-
-    id: int
-    ask: Ask
-    since: float
-    job: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +45,6 @@ class Pressure:
             f"{gib(max(0, self.room), self.need)} are left there, and {who} {waits} for it already. "
             f"That holds this one for {seconds(max(0.0, self.until - now))} more at most."
         )
-
-
-def remembered(known: Iterable[Known], ask: Ask, now: float) -> tuple[Known, ...]:
-    """Return what is known with one more, newest first: equal asks count once, with the time of the last."""
-    unplaced = replace(ask, node=None)  # another run may be on another node
-    kept = [one for one in known if one.ask != unplaced and now - one.seen_at <= KEPT_S]
-    return tuple(sorted([Known(unplaced, now), *kept], key=lambda one: -one.seen_at)[:KEPT])
 
 
 def pressures(
@@ -151,44 +124,3 @@ def _ready(ask: Ask, slots: Sequence[Slot], device: DeviceKey, need: int) -> boo
 def _least(ask: Ask) -> int:
     """Return the bytes on each device where the ask has most devices: the least that one could be asked for."""
     return -(-ask.group_bytes // ask.max_devices) + ask.per_device_bytes
-
-
-def to_json(known: Iterable[Known]) -> list[dict[str, Any]]:
-    """Return what is known as a row of the workload keeps it."""
-    return [
-        {
-            "kind": one.ask.kind.value,
-            "backend": one.ask.backend.value,
-            "device_id": one.ask.device_id,
-            "min_devices": one.ask.min_devices,
-            "max_devices": one.ask.max_devices,
-            "group_bytes": one.ask.group_bytes,
-            "per_device_bytes": one.ask.per_device_bytes,
-            "exclusive": one.ask.exclusive,
-            "even": one.ask.even,
-            "seen_at": one.seen_at,
-        }
-        for one in known
-    ]
-
-
-def from_json(kept: Iterable[Mapping[str, Any]]) -> tuple[Known, ...]:
-    """Return what a row keeps; what another version wrote and this one cannot read is left out."""
-    found = []
-    for row in kept:
-        try:
-            ask = Ask(
-                Kind(row["kind"]),
-                Backend(row["backend"]),
-                group_bytes=row.get("group_bytes", 0),
-                per_device_bytes=row.get("per_device_bytes", 0),
-                min_devices=row.get("min_devices", 1),
-                max_devices=row.get("max_devices", 1),
-                exclusive=row.get("exclusive", False),
-                device_id=row.get("device_id"),
-                even=row.get("even", True),
-            )
-            found.append(Known(ask, float(row["seen_at"])))
-        except (KeyError, TypeError, ValueError):
-            continue
-    return tuple(found)

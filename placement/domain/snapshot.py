@@ -9,6 +9,7 @@ from calibration.domain.estimate import Estimate
 from calibration.domain.samples import PoolState
 from placement.domain.conditions import Conditions
 from placement.domain.knobs import Knobs
+from placement.domain.known_asks import Known, Pending
 from placement.domain.requests import Exclusive, Request
 
 
@@ -160,6 +161,7 @@ class Waiting:
     attempt: int = 1
     conditions: Conditions | None = None  # None: it waits for room alone
     inside: int = 0  # the running job that asks for more; ``job`` is then below zero
+    later: tuple[Known, ...] = ()  # what runs like it are known to ask for while they run; told where anybody waits so
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,7 @@ class Snapshot:
     waiting: tuple[Waiting, ...] = ()
     queue_hold: Hold | None = None
     knobs: Knobs = field(default_factory=Knobs)
+    asked: tuple[Pending, ...] = ()  # what running jobs wait for, of several devices too, in the order of their coming
 
     def charged(self, started: Running) -> Snapshot:
         """Return this snapshot with one more job in it, so that the next decision sees its charge."""

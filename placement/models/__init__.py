@@ -10,6 +10,7 @@ from placement.models.decision import DecisionRecord
 from placement.models.forecast import Forecast, ForecastRecord
 from placement.models.inside import InsideRequest, InsideSession, RequestState
 from placement.models.job import Job
+from placement.models.later import AskedLater
 from placement.models.lease import Lease
 from placement.models.member import LoginAttempt, LoginLink, Member, Role
 from placement.models.node import Device, Node
@@ -19,6 +20,7 @@ from placement.models.token import Scope, Token
 from placement.models.workload import IrrelevantArgument, Workload
 
 __all__ = [
+    "AskedLater",
     "AuditEntry",
     "Cycle",
     "DecisionRecord",

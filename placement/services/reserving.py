@@ -18,7 +18,7 @@ from placement.domain.errors import NotFound, Refused
 from placement.domain.inside import Never, could_serve, read
 from placement.domain.jobs import ACTIVE
 from placement.models import InsideRequest, InsideSession, Job, RequestState
-from placement.services import cycle_row, granting, holding
+from placement.services import cycle_row, granting, holding, later
 
 LONGEST_ARTIFACT_S = 30 * 86400.0
 MOST_OPEN = 1000  # requests of one job that wait or are held
@@ -76,6 +76,8 @@ def ask(job: Job, call: Call) -> tuple[InsideRequest, bool]:
             row.session = holding.session(job, call.process, call.step)
             row.order = (Job.objects.aggregate(last=Max("pk"))["last"] or 0) + 1
             row.save(force_insert=True)
+            if refusal is None:
+                later.remember(job, wanted)
     except IntegrityError:
         known = _known(job, call.key)
         if known is None:

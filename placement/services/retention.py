@@ -14,7 +14,9 @@ from django.utils import timezone
 from calibration import pruning
 from placement import snapshots
 from placement.domain.jobs import State
+from placement.domain.known_asks import KEPT_S
 from placement.models import (
+    AskedLater,
     AuditEntry,
     DecisionRecord,
     Forecast,
@@ -47,6 +49,7 @@ def prune(seconds: float = SECONDS) -> int:
     audit = AuditEntry.objects.filter(at__lt=now - timedelta(days=knobs.keep_audit_days)).order_by("at")
     forecasts = ForecastRecord.objects.filter(at__lt=now - timedelta(days=knobs.keep_forecast_days)).order_by("at")
     told = Notice.objects.filter(at__lt=now - timedelta(days=knobs.keep_notice_days)).order_by("at")
+    asks = AskedLater.objects.filter(changed_at__lt=now - timedelta(seconds=KEPT_S)).order_by("changed_at")
     sessions = Session.objects.filter(expire_date__lt=now).order_by("expire_date")
     return (
         pruning.points(now.timestamp(), keep, seconds)
@@ -55,6 +58,7 @@ def prune(seconds: float = SECONDS) -> int:
         + pruning.repeated(_rows(audit), seconds)
         + pruning.repeated(_rows(forecasts), seconds)
         + pruning.repeated(_rows(told), seconds)
+        + pruning.repeated(_rows(asks), seconds)
         + pruning.repeated(_rows(sessions), seconds)
         + run_directories.prune(now.timestamp() - knobs.keep_run_days * 86400, knobs.keep_run_gib, seconds)
     )

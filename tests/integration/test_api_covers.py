@@ -35,6 +35,7 @@ SAME = {
     "workload-remove": ("workloads_remove",),
     "workload-mark": ("learned_mark",),
     "workload-forget": ("learned_forget",),
+    "workload-forget-later": ("learned_forget_later",),
     "workload-pin": ("learned_pin",),
     "workload-argument": ("learned_argument",),
     "array-cancel": ("arrays_cancel",),

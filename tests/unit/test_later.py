@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.domain.allocator import Granted, place
-from placement.domain.later import KEPT, KEPT_S, STUCK_S, Known, Pending, from_json, pressures, remembered, to_json
+from placement.domain.known_asks import KEPT, KEPT_S, Known, Pending, from_json, remembered, to_json
+from placement.domain.later import STUCK_S, pressures
 from placement.domain.slots import Slot
 from tests.slots import GB, a_slot, an_ask, slots
 
