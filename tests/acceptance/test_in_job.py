@@ -12,7 +12,7 @@ import pytest
 
 from tests.acceptance.scene import end_all, live_leases, rows, scene
 from tests.person import Person
-from tests.service import LiveService
+from tests.service import REPOSITORY, LiveService
 from tests.wait import until
 
 HERE = Path(__file__).parent
@@ -144,3 +144,16 @@ def test_a_wait_outlasts_the_service(at: tuple[LiveService, Person], tmp_path: P
     door.touch()
     Path(f"{door}.end").touch()
     assert person.wait_for(job, "finished")["outcome"] == "completed"
+
+
+def test_the_example_of_two_stages(at: tuple[LiveService, Person]) -> None:
+    service, person = at
+    first = rows(service, 'SELECT uuid FROM placement_device WHERE "index" = 0')[0][0]
+    job = person.submit(
+        f"exec {sys.executable} {REPOSITORY}/examples/two_stages.py --device 1 --seconds 2",
+        gpu="one", device=first, declared_vram="2 GiB", declared_ram="200 MiB", reserves=True,
+    )  # fmt: skip
+    assert person.wait_for(job, "finished")["outcome"] == "completed"
+    log = person.read(f"/jobs/{job}/log/stdout.log")
+    assert "evaluates on cuda:1, which people call gpu1" in log
+    assert "score" in log
