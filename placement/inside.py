@@ -11,8 +11,11 @@ from django.utils import timezone
 
 from calibration.domain import keys
 from calibration.domain.charge import held
+from placement import conditions
+from placement.domain.conditions import Quota
 from placement.domain.cycles_text import asked
 from placement.domain.inside import read, waiting_of
+from placement.domain.knobs import Knobs
 from placement.domain.known_asks import Known, Pending, from_json
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Charge, Running, Waiting
@@ -145,14 +148,21 @@ def _with(charge: Charge, more: int) -> Charge:
     )
 
 
-def waiting(running: Iterable[Running], wall: float) -> tuple[tuple[Waiting, ...], tuple[Pending, ...]]:
+def quota_of(user: Any, knobs: Knobs) -> Quota | None:
+    """Return how much device memory a user's jobs may hold, what they ask for as they run included; None: any."""
+    found = conditions.quota_of(user, knobs)
+    return None if found is None or found.vram is None else Quota(found.user, vram=found.vram)
+
+
+def waiting(running: Iterable[Running], wall: float, knobs: Knobs) -> tuple[tuple[Waiting, ...], tuple[Pending, ...]]:
     """Return what the running jobs wait for: of one device each as the queue has it, and all of it as asked.
 
     ``wall`` is unix seconds.
     """
     jobs = {r.job: r for r in running if not r.more}
-    rows = InsideRequest.objects.filter(state=RequestState.WAITING).order_by("id")
+    rows = InsideRequest.objects.filter(state=RequestState.WAITING).select_related("job__user__member").order_by("id")
     found, asks = [], []
+    quotas: dict[str, Quota | None] = {}
     for row in rows:
         job = jobs.get(row.job_id)
         if job is None:
@@ -163,7 +173,10 @@ def waiting(running: Iterable[Running], wall: float) -> tuple[tuple[Waiting, ...
         asks.append(Pending(row.pk, whole, since, job.job, row.order, job.priority, devices))
         if ask.max_devices == 1:
             waited = max(0.0, wall - row.asked_at.timestamp())
-            found.append(waiting_of(row.pk, ask, row.devices, job, order=row.order, waited=waited))
+            if job.user not in quotas:
+                quotas[job.user] = quota_of(row.job.user, knobs)
+            quota = quotas[job.user]
+            found.append(waiting_of(row.pk, ask, row.devices, job, quota, order=row.order, waited=waited))
     return tuple(found), tuple(asks)
 
 

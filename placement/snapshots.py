@@ -107,7 +107,7 @@ def take(
             lambda job: waiting_of(job, at, wall, epoch, version, instrument),
         )
         facts = conditions.facts([entry.job for entry in entries], knobs)
-        more, asked = inside.waiting(running, wall)
+        more, asked = inside.waiting(running, wall, knobs)
         waiting = (*_brought_up(entries, wall, no_account, facts), *more)
         if asked:  # nothing that a job will ask for is in anybody's way before
             later = inside.later(entry.job for entry in entries)

@@ -6,11 +6,14 @@ A request counts like a job in the queue, under a number below zero; whatever it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
+from calibration.domain.resources import gib
 from placement.domain import checks, text
 from placement.domain.asks import Ask
+from placement.domain.conditions import Conditions, Quota
 from placement.domain.devices import Backend, Kind
 from placement.domain.gate import about_ever
 from placement.domain.places import Board, Place, at_most, waiting_demand
@@ -58,7 +61,14 @@ def could_serve(ask: Ask, devices: Iterable[Device]) -> list[Device]:
 
 
 def waiting_of(
-    request: int, ask: Ask, devices: Iterable[str], job: Running, *, order: int, waited: float = 0.0
+    request: int,
+    ask: Ask,
+    devices: Iterable[str],
+    job: Running,
+    quota: Quota | None = None,
+    *,
+    order: int,
+    waited: float = 0.0,
 ) -> Waiting:
     """Return a request for one device as the gate sees it: a promise, on the node of its job, of the job's priority."""
     need = ask.group_bytes + ask.per_device_bytes
@@ -78,6 +88,7 @@ def waiting_of(
         waited=waited,
         limit=None if job.limit is None else max(0.0, job.limit - job.elapsed),
         learned=job.learned - job.elapsed if job.learned is not None and job.learned > job.elapsed else None,
+        conditions=None if quota is None else Conditions(quota=quota),
         inside=job.job,
     )
 
@@ -91,8 +102,11 @@ class Never:
     lines: tuple[str, ...]
 
 
-def never(board: Board, waiting: Waiting) -> Never | None:
-    """Return why a request can never be granted, on the empty node or beside what its own job holds; else None."""
+def never(board: Board, waiting: Waiting, others: Mapping[str, int] = MappingProxyType({})) -> Never | None:
+    """Return why a request can never be granted, on the empty node or beside what its own job holds; else None.
+
+    ``others`` is what further steps and processes of the job hold, by pool: they go on, and will let go of it.
+    """
     snapshot, demand = board.snapshot, waiting_demand(waiting)
     places = board.places(waiting.request)
     asked = [checks.ever(board, demand, place) for place in places]
@@ -100,15 +114,33 @@ def never(board: Board, waiting: Waiting) -> Never | None:
         whole = about_ever(board, demand, asked)
         sentence = whole.sentence.replace("Can never start where it asks to run.", "Can never be granted.", 1)
         return Never("impossible", sentence, tuple(check.sentence for check in asked))
-    own = [r for r in snapshot.running if r.job == waiting.inside and r.node == waiting.request.node]
+    quota = waiting.conditions.quota if waiting.conditions else None
+    mine = (r for r in snapshot.running if r.job == waiting.inside and r.node == waiting.request.node)
+    own = [kept for r in mine if (kept := without(r, others)) is not None]
+    refused = over_quota(own, quota, waiting.inside, waiting.estimate.pools["vram"].need or 0)
+    if refused is not None:
+        return refused
     lines = [
         check.sentence if not check.ok else _itself(board, place, waiting, own)
         for place, check in zip(places, asked, strict=True)
     ]
     if not all(lines):
         return None
-    mine = [line for line, check in zip(lines, asked, strict=True) if check.ok]
-    return Never("waits_for_itself", f"#{waiting.inside} would wait for itself. {mine[0]}", tuple(lines))
+    first = next(line for line, check in zip(lines, asked, strict=True) if check.ok)
+    return Never("waits_for_itself", f"#{waiting.inside} would wait for itself. {first}", tuple(lines))
+
+
+def over_quota(own: Iterable[Running], quota: Quota | None, job: int, need: int) -> Never | None:
+    """Return why a request can never be granted under the quota of its job's owner, beside what it holds itself."""
+    if quota is None or quota.vram is None:
+        return None
+    mine = sum(lasting(r, r.device) for r in own if r.device is not None)
+    if mine + need <= quota.vram:
+        return None
+    asked, allowed = text.less(need, quota.vram)
+    holds = f", of which #{job} itself holds {gib(mine)}" if mine else ""
+    words = f"Asks {asked}; {quota.user} may hold {allowed} of device memory{holds}."
+    return Never("quota", f"Can never be granted. {words} An admin can raise the quota on the page People.", (words,))
 
 
 def _itself(board: Board, place: Place, waiting: Waiting, own: list[Running]) -> str:
@@ -129,6 +161,23 @@ def _itself(board: Board, place: Place, waiting: Waiting, own: list[Running]) ->
     asked, given = text.less(need, most - mine)
     holds, gives = text.less(mine, most)
     return f"Asks {asked}; {place.label} can give {gives}, less {holds} that #{waiting.inside} itself holds is {given}."
+
+
+def without(running: Running, others: Mapping[str, int]) -> Running | None:
+    """Return a job less what others in it hold by pool; None for a place of which they hold all."""
+    if not others.keys() & running.charges.keys():
+        return running
+    left = {}
+    for pool, charge in running.charges.items():
+        less = others.get(pool, 0)
+        left[pool] = replace(
+            charge,
+            granted=max(0, charge.granted - less),
+            held=max(0, charge.held - less),
+            promised=max(0, charge.promised - less),
+        )
+    gone = running.more and not any(charge.granted for charge in left.values())
+    return None if gone else replace(running, charges=left)
 
 
 def lasting(running: Running, pool: str) -> int:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from placement.domain import checks
 from placement.domain.allocator import Granted, Impossible, Unavailable, place
 from placement.domain.asks import Ask
 from placement.domain.bars import Bar
+from placement.domain.conditions import Quota
 from placement.domain.devices import Backend, Kind
-from placement.domain.inside import Never, lasting
+from placement.domain.inside import Never, lasting, over_quota, without
 from placement.domain.places import Board, Place, at_most
 from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.slots import Slot
@@ -60,14 +62,33 @@ def _shut(board: Board, at: Place, bar: Bar | None) -> str:
     return against.rstrip(".")
 
 
-def never(snapshot: Snapshot, ask: Ask, devices: Collection[str], job: Running) -> Never | None:
-    """Return why an ask can never be granted to a running job: on idle devices, or beside what it holds itself."""
+def least(ask: Ask) -> int:
+    """Return the fewest bytes that an ask takes, over all of its devices."""
+    return ask.group_bytes + ask.per_device_bytes * ask.min_devices
+
+
+def never(
+    snapshot: Snapshot,
+    ask: Ask,
+    devices: Collection[str],
+    job: Running,
+    quota: Quota | None = None,
+    others: Mapping[str, int] = MappingProxyType({}),
+) -> Never | None:
+    """Return why an ask can never be granted to a running job: on idle devices, or beside what it holds itself.
+
+    ``others`` as in ``inside.never``.
+    """
     empty = Board(replace(snapshot, running=()))
     answer = place(ask, _idle(slots(empty, job.node, devices)))
     if isinstance(answer, Impossible):
         lines = tuple(f"{most.name} can give at most {most.bytes:,} bytes" for most in answer.devices)
         return Never("impossible", f"Can never be granted. {answer.sentence}", lines)
-    own = [_lasting(r) for r in snapshot.running if r.job == job.job]
+    mine = (without(r, others) for r in snapshot.running if r.job == job.job)
+    own = [_lasting(r) for r in mine if r is not None]
+    refused = over_quota(own, quota, job.job, least(ask))
+    if refused is not None:
+        return refused
     beside = Board(replace(snapshot, running=tuple(own)))
     told = place(ask, _idle(slots(beside, job.node, devices)))
     if isinstance(told, Granted):

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from calibration.domain.samples import RAM
-from placement import snapshots
+from placement import inside, snapshots
 from placement.domain import inside as rules
 from placement.domain import inside_groups as groups
 from placement.domain.asks import Ask
@@ -18,20 +18,26 @@ from placement.domain.places import Board
 from placement.domain.plan import Plan
 from placement.domain.told import judged
 from placement.models import Device, InsideRequest, Lease, RequestState
-from placement.services import inside_groups, unlocking
+from placement.services import inside_groups, scopes, unlocking
+from placement.services.scopes import Others
 
 _SHOWN = 6  # reasons of one request that are kept
 
 
-def never(row: InsideRequest, wanted: Ask) -> Never | None:
-    """Return why a request that is not stored yet can never be granted, None where it can."""
+def never(row: InsideRequest, wanted: Ask, scope: tuple[str, str]) -> Never | None:
+    """Return why a request that is not stored yet can never be granted, None where it can.
+
+    ``scope`` is who asks, as ``scopes`` has it: only what it holds itself is told at once to be in its way for ever.
+    """
     snapshot = snapshots.take(without_queue=True)
     job = next((r for r in snapshot.running if r.job == row.job_id and not r.more), None)
     if job is None:
         return None
+    quota = inside.quota_of(row.job.user, snapshot.knobs)
+    others = Others([row.job_id]).of(row.job_id, scope)
     if wanted.max_devices > 1:
-        return groups.never(snapshot, wanted, row.devices, job)
-    return rules.never(Board(snapshot), rules.waiting_of(1, wanted, row.devices, job, order=1))
+        return groups.never(snapshot, wanted, row.devices, job, quota, others)
+    return rules.never(Board(snapshot), rules.waiting_of(1, wanted, row.devices, job, quota, order=1), others)
 
 
 def refuse(row: InsideRequest, refusal: Never) -> None:
@@ -89,7 +95,12 @@ def _member(device: Device, node: str, size: int) -> dict[str, Any]:
 
 def settle(made: Plan) -> None:
     """After the starts: serve requests for several devices, end what would wait for ever, say why the others wait."""
-    for one in inside_groups.look(made):
+    asking = InsideRequest.objects.filter(state=RequestState.WAITING).select_related("session")
+    sessions = {row.pk: row.session for row in asking}
+    if not sessions:
+        return
+    others = Others({session.job_id for session in sessions.values()})
+    for one in inside_groups.look(made, others):
         if one.members:
             _give(one.request, one.members, one.node, one.members)
         elif one.never is not None:
@@ -98,9 +109,10 @@ def settle(made: Plan) -> None:
             _waits(one.request, one.code, one.sentences)
     unlocking.resolve(made.board)
     for waiting in made.waits():
-        if not waiting.inside:
+        session = sessions.get(-waiting.job)
+        if not waiting.inside or session is None:
             continue
-        refusal = rules.never(made.board, waiting)
+        refusal = rules.never(made.board, waiting, others.of(waiting.inside, scopes.of(session)))
         if refusal is not None:
             _refused(-waiting.job, refusal)
             continue

@@ -38,7 +38,7 @@ class Step(Protocol):
 def session(job: Job, process: Mapping[str, Any], step: Step | None) -> InsideSession:
     """Return who asks: the step, else the process; made where it is new."""
     if step is None:
-        key = "process:{}:{}:{}".format(*(process.get(n) or "" for n in ("pid", "started", "namespace")))
+        key = process_key(process)
         fields: dict[str, Any] = {}
     else:
         key = step.key
@@ -51,6 +51,11 @@ def session(job: Job, process: Mapping[str, Any], step: Step | None) -> InsideSe
         row.execution, row.ended_at, row.why_ended = max(row.execution, execution), None, ""
         row.save(update_fields=["execution", "ended_at", "why_ended"])
     return row
+
+
+def process_key(process: Mapping[str, Any]) -> str:
+    """Return the key of the session that stands for a process: it holds what no step does, and what steps leave."""
+    return "process:{}:{}:{}".format(*(process.get(n) or "" for n in ("pid", "started", "namespace")))[:80]
 
 
 def let_go(requests: Iterable[int]) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from calibration.domain.resources import gib
+from placement import inside
 from placement.domain import inside_groups as rules
 from placement.domain.allocator import Granted
 from placement.domain.inside import Never, read
@@ -12,6 +14,8 @@ from placement.domain.plan import Plan
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Charge, Running
 from placement.models import InsideRequest, RequestState
+from placement.services import scopes
+from placement.services.scopes import Others
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +30,24 @@ class Outcome:
     sentences: tuple[str, ...] = ()
 
 
-def look(made: Plan) -> Iterator[Outcome]:
+def look(made: Plan, others: Others) -> Iterator[Outcome]:
     """Yield what comes of each request for several devices, the oldest first; each grant counts for the next."""
     snapshot, board = made.board.snapshot, made.board
     jobs = {r.job: r for r in snapshot.running if not r.more}
-    for row in InsideRequest.objects.filter(state=RequestState.WAITING).order_by("id"):
+    rows = InsideRequest.objects.filter(state=RequestState.WAITING).select_related("job__user__member", "session")
+    for row in rows.order_by("id"):
         job, ask = jobs.get(row.job_id), read(row.ask)
         if job is None or ask.max_devices == 1:
             continue
-        refusal = rules.never(snapshot, ask, row.devices, job)
+        quota = inside.quota_of(row.job.user, snapshot.knobs)
+        refusal = rules.never(snapshot, ask, row.devices, job, quota, others.of(row.job_id, scopes.of(row.session)))
         if refusal is not None:
             yield Outcome(row.pk, job.node, never=refusal)
+            continue
+        held = sum(size for _, size in board.holdings.of_user(job.user).vram)
+        if quota is not None and quota.vram is not None and held + rules.least(ask) > quota.vram:
+            words = f"{job.user}'s jobs hold {gib(held)} of the {gib(quota.vram)} of device memory that they may."
+            yield Outcome(row.pk, job.node, code="quota", sentences=(words,))
             continue
         told = rules.place(ask, rules.slots(board, job.node, row.devices, made.bar))
         if isinstance(told, Granted):

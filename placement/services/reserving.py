@@ -18,7 +18,7 @@ from placement.domain.errors import NotFound, Refused
 from placement.domain.inside import Never, could_serve, read
 from placement.domain.jobs import ACTIVE
 from placement.models import InsideRequest, InsideSession, Job, RequestState
-from placement.services import cycle_row, granting, holding, later
+from placement.services import cycle_row, granting, holding, later, scopes
 
 LONGEST_ARTIFACT_S = 30 * 86400.0
 MOST_OPEN = 1000  # requests of one job that wait or are held
@@ -64,7 +64,8 @@ def ask(job: Job, call: Call) -> tuple[InsideRequest, bool]:
         execution=call.step.execution if call.step else 1,
         ask=_kept(wanted),
     )
-    refusal = _devices(row, job, wanted, call.sees) or granting.never(row, wanted)
+    scope = scopes.of_call(call.process, call.step.key if call.step else "")
+    refusal = _devices(row, job, wanted, call.sees) or granting.never(row, wanted, scope)
     if refusal is not None:
         granting.refuse(row, refusal)
     try:

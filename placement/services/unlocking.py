@@ -20,6 +20,7 @@ from placement.domain.requests import Exclusive
 from placement.domain.slots import Slot
 from placement.domain.waits import Held, Wanted
 from placement.models import InsideRequest, InsideSession, RequestState
+from placement.services import holding
 
 log = logging.getLogger(__name__)
 
@@ -48,14 +49,18 @@ def _label(row: InsideRequest) -> str:
 
 
 def _wanted(row: InsideRequest, node: str) -> Wanted:
-    step = _step(row.session)
+    session = row.session
     ask = replace(read(row.ask), node=node, label=_label(row))
-    return Wanted(row.pk, row.job_id, ask, row.order, step, bool(step) and row.session.restartable)
+    process = holding.process_key(session.process)
+    return Wanted(row.pk, row.job_id, ask, row.order, _step(session), session.restartable, process)
 
 
 def _step(session: InsideSession) -> str:
-    """Return the step that will let go, "" for a process: that is as good as its job. People read it."""
-    return "" if session.key.startswith("process:") else f"{session.step or 'a step'} {session.key[:6]}"
+    """Return who will let go: a step, in words that people read, or the key of a process.
+
+    Two processes of one job, as the ranks of a launcher, are not in each other's way while one of them goes on.
+    """
+    return session.key if session.key.startswith("process:") else f"{session.step or 'a step'} {session.key[:6]}"
 
 
 def _slots(board: Board, rows: Sequence[InsideRequest]) -> list[Slot]:
@@ -134,6 +139,12 @@ def _refuse(found: cycles.Cycle, told: dict[str, Any]) -> list[int]:
     return list(found.refused)
 
 
+def _said(step: str) -> str:
+    """Return who asked, as people know them."""
+    head, _, rest = step.partition(":")
+    return step if head != "process" else f"pid {pid}" if (pid := rest.partition(":")[0]) else "a process"
+
+
 def _told(found: cycles.Cycle) -> dict[str, Any]:
     """Return a cycle as a page draws it: who held what, who wanted what, what was done."""
     names = found.names
@@ -144,7 +155,7 @@ def _told(found: cycles.Cycle) -> dict[str, Any]:
             {
                 "request": link.request,
                 "job": link.job,
-                "step": link.session,
+                "step": _said(link.session),
                 "wants": link.ask.group_bytes + link.ask.per_device_bytes * link.ask.min_devices,
                 "on": [names[device] for device in link.devices],
                 "holds": [{"device": names[p.device], "bytes": p.bytes, "alone": p.alone} for p in link.holds],

@@ -13,7 +13,7 @@ from django.utils import timezone
 from calibration import clock
 from placement import inside, snapshots
 from placement.domain.errors import NotFound, Refused
-from placement.models import AuditEntry, InsideRequest, InsideSession, Job, Lease, Role
+from placement.models import AuditEntry, InsideRequest, InsideSession, Job, Lease, Member, Role
 from placement.runner.identity import identify
 from placement.services import admission, cycle_row, holding, reserving
 from placement.services.ending import release as release_all
@@ -307,3 +307,17 @@ def test_a_cycle_is_told_on_the_page_as_it_was(client: Client, job: Job) -> None
     client.force_login(job.user)
     text = client.get(f"/jobs/{job.pk}").content.decode()
     assert "held 13.0 GiB on gpu1 and waited for 6.0 GiB on gpu0" in text
+
+
+def test_what_is_asked_for_inside_counts_under_the_owner_s_quota(job: Job) -> None:
+    """13 of 20 GiB are held: 6 more fit, 3 wait for another job of theirs, 4 never fit beside what the job holds."""
+    Member.objects.filter(user=job.user).update(quota_vram=20 * GIB)
+    other = a_running(job.user, device="", charges={}, used={}, gpu="none")
+    assert cycle(asks(job, 6, "a", device_id=0)).state == "granted"
+    waits = cycle(asks(other, 3, "b", device_id=0))
+    assert (waits.state, waits.code) == ("waiting", "quota")
+    group = cycle(asks(other, 4, "c", min_devices=2, max_devices=2))
+    assert (group.state, group.code) == ("waiting", "quota")
+    never = asks(Job.objects.get(pk=job.pk), 4, "d", device_id=0)
+    assert (never.state, never.code) == ("refused", "quota")
+    assert "20.0 GiB" in never.said

@@ -104,3 +104,61 @@ def test_what_finished_steps_keep_counts_for_their_job(pair: tuple[Job, Job]) ->
         row.refresh_from_db()
     assert [row.state for row in rows] == ["waiting", "refused"]
     assert InsideSession.objects.exclude(ended_at=None).count() == 2
+
+
+RANKS = ({"pid": 7, "started": 70}, {"pid": 8, "started": 80})
+
+
+def rank(job: Job, number: int, gib: int, key: str, device: int | None = 0, **more: int) -> InsideRequest:
+    told = {"group_bytes": gib * GIB, "device_id": device, **more}
+    row, _ = reserving.ask(job, Call(key, told, RANKS[number]))
+    return row
+
+
+def state(row: InsideRequest) -> str:
+    row.refresh_from_db()
+    return row.state
+
+
+def test_what_another_process_of_the_job_holds_is_not_in_its_own_way(pair: tuple[Job, Job]) -> None:
+    """Two ranks of one launcher: the second waits until the first lets go; the first itself would wait for ever."""
+    job, _ = pair
+    held = rank(job, 0, 16, "a")
+    admission.run()
+    assert state(held) == "granted"
+    second = rank(job, 1, 16, "b")
+    of_both = rank(job, 1, 40, "c", None, min_devices=2, max_devices=2)
+    assert (second.state, of_both.state) == ("waiting", "waiting")
+    admission.run()
+    assert (state(second), state(of_both)) == ("waiting", "waiting")
+
+    itself = rank(job, 0, 16, "d")
+    assert (itself.state, itself.code) == ("refused", "waits_for_itself")
+    whole = rank(job, 0, 40, "e", None, min_devices=2, max_devices=2)
+    assert (whole.state, whole.code) == ("refused", "waits_for_itself")
+
+    reserving.release(job, held.pk)
+    admission.run()
+    assert state(second) == "granted"
+    admission.run()
+    assert state(of_both) == "refused"  # now it is what the second rank itself holds
+
+
+def test_ranks_that_wait_for_each_other_are_a_cycle_of_one_job(pair: tuple[Job, Job]) -> None:
+    job, _ = pair
+    rank(job, 0, 16, "a", 0)
+    rank(job, 1, 16, "b", 1)
+    admission.run()
+    first, second = rank(job, 0, 16, "c", 1), rank(job, 1, 16, "d", 0)
+    assert (first.state, second.state) == ("waiting", "waiting")
+    admission.run()
+    assert (state(first), state(second), second.code) == ("waiting", "refused", "cycle")
+    assert [link["step"] for link in second.reasons["cycle"]["links"]] == ["pid 7", "pid 8"]
+
+
+def test_one_alone_is_not_refused_for_what_another_process_has_alone(pair: tuple[Job, Job]) -> None:
+    job, _ = pair
+    rank(job, 0, 0, "a", 0, exclusive=True)
+    admission.run()
+    assert rank(job, 1, 1, "b").state == "waiting"
+    assert rank(job, 0, 1, "c").state == "refused"
