@@ -17,6 +17,7 @@ from placement.models.node import Device, Node
 from placement.models.notice import Delivery, Hook, Notice, NoticeSettings
 from placement.models.progress import JobProgress
 from placement.models.token import Scope, Token
+from placement.models.wait_cycle import WaitCycle
 from placement.models.workload import IrrelevantArgument, Workload
 
 __all__ = [
@@ -49,5 +50,6 @@ __all__ = [
     "Role",
     "Scope",
     "Token",
+    "WaitCycle",
     "Workload",
 ]

@@ -28,6 +28,7 @@ from placement.selectors import (
     terms,
     timeline,
     verdict,
+    wait_cycles,
     wording,
 )
 from placement.selectors.expected import Expected
@@ -71,6 +72,7 @@ class JobPage:
     ladders: tuple[Ladder, ...]
     charges: tuple[ChargeRow, ...]
     inside: tuple[asked_inside.Line, ...]
+    cycles: tuple[wait_cycles.Drawn, ...]
     ways: tuple[Way, ...]
     timeline: tuple[Stretch, ...]
     progress: Progress | None
@@ -178,6 +180,7 @@ def page(
         ladders=ladder.ladders(job.estimate),
         charges=held.charges(job, names),
         inside=asked_inside.lines(job, names, may_revoke=access.at_least(user, Role.OPERATOR)),
+        cycles=() if queued else wait_cycles.of(job),
         ways=remedy.ways(job, foretold, no_account, anyhow) if queued else (),
         timeline=phases,
         progress=progress.of(job),

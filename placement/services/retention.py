@@ -27,6 +27,7 @@ from placement.models import (
     Lease,
     Notice,
     RequestState,
+    WaitCycle,
 )
 from placement.services import run_directories
 
@@ -49,6 +50,7 @@ def prune(seconds: float = SECONDS) -> int:
     audit = AuditEntry.objects.filter(at__lt=now - timedelta(days=knobs.keep_audit_days)).order_by("at")
     forecasts = ForecastRecord.objects.filter(at__lt=now - timedelta(days=knobs.keep_forecast_days)).order_by("at")
     told = Notice.objects.filter(at__lt=now - timedelta(days=knobs.keep_notice_days)).order_by("at")
+    cycles = WaitCycle.objects.filter(at__lt=now - timedelta(days=knobs.keep_history_days)).order_by("at")
     asks = AskedLater.objects.filter(changed_at__lt=now - timedelta(seconds=KEPT_S)).order_by("changed_at")
     sessions = Session.objects.filter(expire_date__lt=now).order_by("expire_date")
     return (
@@ -58,6 +60,7 @@ def prune(seconds: float = SECONDS) -> int:
         + pruning.repeated(_rows(audit), seconds)
         + pruning.repeated(_rows(forecasts), seconds)
         + pruning.repeated(_rows(told), seconds)
+        + pruning.repeated(_rows(cycles), seconds)
         + pruning.repeated(_rows(asks), seconds)
         + pruning.repeated(_rows(sessions), seconds)
         + run_directories.prune(now.timestamp() - knobs.keep_run_days * 86400, knobs.keep_run_gib, seconds)

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from placement import inside
 from placement.domain import cycles, waits
+from placement.domain.cycles_text import asked
 from placement.domain.inside import lasting, read
 from placement.domain.inside_groups import slots
 from placement.domain.leases import Part
@@ -19,8 +20,8 @@ from placement.domain.places import Board
 from placement.domain.requests import Exclusive
 from placement.domain.slots import Slot
 from placement.domain.waits import Held, Wanted
-from placement.models import InsideRequest, InsideSession, RequestState
-from placement.services import holding
+from placement.models import InsideRequest, InsideSession, RequestState, WaitCycle
+from placement.services import audit, holding
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ def resolve(board: Board) -> list[int]:
     for found in cycles.resolve(here, timezone.now().timestamp()):
         log.warning("%s", found.sentence, extra={"action": "wait_cycle"})
         told = _told(found)
+        _keep(found, told)
         for victim in found.revoked:
             done += _take_back(victim.job, victim.session, found.sentence, told, board.knobs.revoke_seconds)
         done += _refuse(found, told)
@@ -139,6 +141,21 @@ def _refuse(found: cycles.Cycle, told: dict[str, Any]) -> list[int]:
     return list(found.refused)
 
 
+def _keep(found: cycles.Cycle, told: dict[str, Any]) -> None:
+    """Keep a cycle as it was, for the pages of all jobs in it, and a line of it in the audit."""
+    numbers = sorted({link.job for link in found.links})
+    row = WaitCycle.objects.create(at=timezone.now(), sentence=found.sentence, told=told)
+    row.jobs.set(numbers)
+    audit.record(
+        None,
+        "end wait cycle",
+        ", ".join(f"#{number}" for number in numbers)[:200],
+        again=[f"“{victim.session}” of #{victim.job}" for victim in found.revoked],
+        refused=list(found.refused),
+        why=found.sentence[:1000],
+    )
+
+
 def _said(step: str) -> str:
     """Return who asked, as people know them."""
     head, _, rest = step.partition(":")
@@ -156,6 +173,7 @@ def _told(found: cycles.Cycle) -> dict[str, Any]:
                 "request": link.request,
                 "job": link.job,
                 "step": _said(link.session),
+                "asks": asked(link.ask, [names[device] for device in link.devices]),
                 "wants": link.ask.group_bytes + link.ask.per_device_bytes * link.ask.min_devices,
                 "on": [names[device] for device in link.devices],
                 "holds": [{"device": names[p.device], "bytes": p.bytes, "alone": p.alone} for p in link.holds],

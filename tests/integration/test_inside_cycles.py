@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from calibration import clock
 from placement import inside
-from placement.models import InsideRequest, InsideSession, Job
-from placement.services import admission, cycle_row, holding, reserving
+from placement.models import AuditEntry, InsideRequest, InsideSession, Job, Role, WaitCycle
+from placement.selectors import wait_cycles
+from placement.services import admission, cycle_row, holding, reserving, retention
 from placement.services.reserving import Call, Step
 from tests.integration.rows import GIB, UUIDS, a_machine, a_running, a_user
 
@@ -104,6 +106,33 @@ def test_what_finished_steps_keep_counts_for_their_job(pair: tuple[Job, Job]) ->
         row.refresh_from_db()
     assert [row.state for row in rows] == ["waiting", "refused"]
     assert InsideSession.objects.exclude(ended_at=None).count() == 2
+
+
+def test_every_job_of_a_cycle_shows_it_as_it_was(pair: tuple[Job, Job], client: Client) -> None:
+    one, other = pair
+    first, second = crossed(one, other, restartable=True)
+    row = WaitCycle.objects.get()
+    assert set(row.jobs.all()) == {one, other}
+    assert AuditEntry.objects.get(action="end wait cycle").subject == f"#{one.pk}, #{other.pk}"
+
+    (drawn,) = wait_cycles.of(one)
+    assert [(stop.request, stop.job, stop.mine) for stop in drawn.stops] == [
+        (second.pk, other.pk, False),
+        (first.pk, one.pk, True),
+    ]
+    victim, spared = drawn.stops
+    assert (victim.holds, victim.asks, victim.after) == (("16.0 GiB on gpu1",), "16.0 GiB on gpu0", (one.pk,))
+    assert (victim.word, spared.word, drawn.more) == ("run again", "went on", 0)
+    assert "lost the least" in drawn.why
+
+    client.force_login(a_user("eve", Role.VIEWER))
+    for job in pair:
+        page = client.get(f"/jobs/{job.pk}").content.decode()
+        assert "Waited for each other" in page
+        assert "16.0 GiB on gpu1" in page
+    WaitCycle.objects.update(at=timezone.now() - timedelta(days=91))
+    retention.prune()
+    assert not WaitCycle.objects.exists()
 
 
 RANKS = ({"pid": 7, "started": 70}, {"pid": 8, "started": 80})
