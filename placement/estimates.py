@@ -8,6 +8,7 @@ from calibration.domain.knobs import Knobs
 from calibration.domain.sediment import Key, Row
 from placement.domain.demands import promised
 from placement.domain.durations import quantile
+from placement.domain.taken import Kind, exactly
 from placement.models import Job
 
 _LIMIT = 4096
@@ -25,6 +26,8 @@ def estimate_of(job: Job, version: int, knobs: Knobs) -> Estimate:
 
     Of a group it is what each device is expected to need; what is reserved exactly stands in its place.
     """
+    if job.kind == Kind.HOLD:
+        return exactly(None if job.gpu == "none" else job.declared_vram or 0, job.declared_ram or 0)
     declared = _given(ram=job.declared_ram, vram=job.declared_vram)
     hint = _given(ram=job.workload.hint_ram, vram=job.workload.hint_vram) if job.workload else {}
     needs = frozenset({"ram"} if job.gpu == "none" else {"ram", "vram"})

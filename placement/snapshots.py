@@ -14,17 +14,20 @@ from typing import Any
 from django.conf import settings
 
 from calibration import clock, rows
+from calibration.domain.charge import held
 from calibration.domain.errors import BadKnob
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
-from placement import conditions, estimates
+from placement import conditions, estimates, inside
 from placement.conditions import Facts
 from placement.domain.conditions import Conditions
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import KnobError, Knobs
+from placement.domain.known_asks import Known, Pending
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Charge, KeptPlan, Node, Running, Snapshot, Waiting
+from placement.domain.taken import Kind
 from placement.models import Cycle, Job, KnobOverride
 from placement.models import Device as DeviceRow
 from placement.models import Node as NodeRow
@@ -75,10 +78,12 @@ def nobody_lacks(user: Any) -> str:
     return ""
 
 
-def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool = False) -> Snapshot:
+def take(
+    *, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool = False, without_queue: bool = False
+) -> Snapshot:
     """Return everything the gate may look at, now. ``no_account`` says why a user's jobs have none to run as.
 
-    ``without_jobs``: the machines alone, which tell what could ever start.
+    ``without_jobs``: the machines alone, which tell what could ever start; ``without_queue``: nobody who waits.
     """
     knobs, instrument = knobs_now()
     at, wall, epoch = clock.now(), time.time(), clock.epoch()
@@ -93,16 +98,21 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool 
         for node in NodeRow.objects.order_by("name")
     )
     active = Job.objects.filter(state__in=ACTIVE).select_related("user").defer(*_UNREAD).order_by("id")
-    running = () if without_jobs else tuple(running_of(job, at, version) for job in active)
+    running = () if without_jobs else _running(list(active), at, version)
     waiting: tuple[Waiting, ...] = ()
-    if not without_jobs:
+    asked: tuple[Pending, ...] = ()
+    if not (without_jobs or without_queue):
         entries = _queue.entries(
             conditions.in_sight().order_by("-priority", "id"),
             (version, instrument, epoch),
             lambda job: waiting_of(job, at, wall, epoch, version, instrument),
         )
         facts = conditions.facts([entry.job for entry in entries], knobs)
-        waiting = _brought_up(entries, wall, no_account, facts)
+        more, asked = inside.waiting(running, wall, knobs)
+        waiting = (*_brought_up(entries, wall, no_account, facts), *more)
+        if asked:  # nothing that a job will ask for is in anybody's way before
+            later = inside.later(entry.job for entry in entries)
+            waiting = tuple(replace(w, later=later[n]) if n in later else w for n, w in enumerate(waiting))
     return Snapshot(
         at=at,
         wall=wall,
@@ -111,7 +121,13 @@ def take(*, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool 
         waiting=waiting,
         queue_hold=hold_of(cycle, wall) if cycle else None,
         knobs=knobs,
+        asked=asked,
     )
+
+
+def _running(jobs: list[Job], at: float, version: int) -> tuple[Running, ...]:
+    used = {job.pk: job.used for job in jobs}
+    return tuple(inside.standing([running_of(job, at, version) for job in jobs], inside.leases(), used))
 
 
 def _brought_up(
@@ -155,18 +171,22 @@ def charged_pool(job: Job) -> str:
 
 
 def running_of(job: Job, at: float, version: int | None) -> Running:
-    """Return an admitted or running job as the gate sees it; without a store ``version`` no duration is looked up."""
+    """Return an admitted or running job as the gate sees it; without a store ``version`` no duration is looked up.
+
+    What it asked for while it ran is not in it: ``inside.standing`` adds the leases of that.
+    """
     charges = {
         pool: Charge(
             granted=c["granted"],
-            held=c["held"],
+            held=held(c["granted"], job.used.get(pool)) if c.get("inside") else c["held"],
             used=job.used.get(pool),
             at_start=c["at_start"],
             settled=c.get("settled", False),
-            promise=c.get("promise", False),
+            promise=c.get("promise", False) or job.kind == Kind.HOLD,
             cap=c.get("cap"),
         )
         for pool, c in job.charges.items()
+        if c.get("basis") != inside.BASIS
     }
     device_charge = job.charges.get(charged_pool(job), {})
     return Running(
@@ -183,7 +203,7 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
         limit=job.time_limit_s,
         learned=None if version is None else estimates.learned_duration(job, version),
         seen=() if version is None else estimates.seen_durations(job, version),
-        margins={pool: c.get("margin") or 0 for pool, c in job.charges.items()},
+        margins={pool: job.charges[pool].get("margin") or 0 for pool in charges},
         finishing=bool(job.leader_exit),
         arrival=job.pk,
         priority=job.priority,
@@ -205,6 +225,7 @@ def waiting_of(
     knobs: InstrumentKnobs,
     no_account: str = "",
     waits_for: Conditions | None = None,
+    later: tuple[Known, ...] = (),
 ) -> Waiting:
     """Return a queued (or not yet stored) job as the gate sees it."""
     submitted = job.submitted_at or datetime.fromtimestamp(wall).astimezone()
@@ -228,4 +249,5 @@ def waiting_of(
         plan=kept,
         attempt=job.attempt,
         conditions=waits_for,
+        later=later,
     )

@@ -72,6 +72,8 @@ def _run(options: Options, lock: UpLock) -> int:
     for folder in ("logs", "run"):
         (options.data / folder).mkdir(mode=0o700, exist_ok=True)
     environment = _environment(options)
+    if listener is not None:
+        environment.setdefault("TIDEGATE_URL", _from_here(options.host, listener))
     broker, environment, socket_folder = _broker(options, environment)
     cycle, pipe = _cycle_pipe(environment)
     node_name = environment.get("TIDEGATE_NODE") or socket.gethostname()
@@ -195,6 +197,12 @@ def _listen(host: str, port: int) -> socket.socket:
 def _address(host: str, listener: socket.socket) -> str:
     shown = socket.gethostname() if host in {"0.0.0.0", "::"} else f"[{host}]" if ":" in host else host
     return f"http://{shown}:{listener.getsockname()[1]}"
+
+
+def _from_here(host: str, listener: socket.socket) -> str:
+    """Return the address at which jobs on this machine reach the service."""
+    near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://{f'[{near}]' if ':' in near else near}:{listener.getsockname()[1]}"
 
 
 def _errand(*arguments: str) -> list[str]:

@@ -28,6 +28,8 @@ ALLOWED_ROOTS = [
 ]
 # Names of variables of the worker's own environment that every job is given.
 JOB_ENVIRONMENT = environ.words("TIDEGATE_JOB_ENVIRONMENT")
+# Where jobs of this node reach the service, to ask for more while they run; `./tidegate up` knows its own address.
+URL = environ.text("TIDEGATE_URL")
 # Whether this node's MPS server, which an admin runs, is told to keep clients within their caps.
 MPS_LIMITS = environ.boolean("TIDEGATE_MPS_LIMITS")
 # How jobs are kept in their main memory: the best way that works here, one by name, or off.
@@ -117,8 +119,8 @@ HTTPS = environ.boolean("TIDEGATE_HTTPS")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# The container's or proxy's health check asks without TLS.
-SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
+# The container's or proxy's health check asks without TLS, and so do jobs on the service's own machine.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^api/v1/inside/"]
 SECURE_HSTS_SECONDS = 30 * 86400 if HTTPS else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 
 from placement.api.refusals import Turned, error
-from placement.models import Role
+from placement.models import Job, Role
 from placement.models.token import Scope, Token
 from placement.selectors import access
-from placement.services import members, tokens
+from placement.services import job_tokens, members, tokens
 
 SAFE = ("GET", "HEAD")
 
@@ -47,6 +47,30 @@ class Door:
         return True
 
 
+class JobDoor:
+    """Lets a running job in with its own token, and nobody else."""
+
+    def __call__(self, request: HttpRequest) -> bool:
+        """Return True, with the job on the request, or raise Turned."""
+        kind, _, text = request.headers.get("Authorization", "").strip().partition(" ")
+        job = job_tokens.redeem(text.strip()) if kind.lower() == "bearer" else None
+        if job is None:
+            raise Turned(_unknown(request, _NO_JOB))
+        request._tidegate_job = job  # type: ignore[attr-defined]
+        return True
+
+
+_NO_JOB = (
+    "The token is no running job's: its job has ended, or it never was one. A job finds its own in TIDEGATE_TOKEN."
+)
+
+
+def job_of(request: HttpRequest) -> Job:
+    """Return the job that a request came in with."""
+    job: Job = request._tidegate_job  # type: ignore[attr-defined]
+    return job
+
+
 def token_of(request: HttpRequest) -> Token | None:
     """Return the token that the request came in with, None for a session."""
     return getattr(request, "_tidegate_token", None)
@@ -55,6 +79,9 @@ def token_of(request: HttpRequest) -> Token | None:
 def _token(request: HttpRequest, header: str) -> Token:
     kind, _, text = header.strip().partition(" ")
     text = text.strip()
+    if text.startswith(job_tokens.PREFIX):
+        said = "A job's token opens nothing but what the job itself may ask for, below /api/v1/inside/."
+        raise Turned(error(403, "job_token", said))
     token = tokens.redeem(text) if kind.lower() == "bearer" and text.startswith(tokens.PREFIX) else None
     if token is None:
         raise Turned(_unknown(request))
@@ -63,7 +90,7 @@ def _token(request: HttpRequest, header: str) -> Token:
     return token
 
 
-def _unknown(request: HttpRequest) -> HttpResponse:
+def _unknown(request: HttpRequest, said: str = "") -> HttpResponse:
     """Return 401, or 429 for whoever tried too often. Only failures ask and write: a good token costs nothing more."""
     who = [f"token:{request.META.get('REMOTE_ADDR', '')}"]
     wait = math.ceil(members.wait_before_login(who))
@@ -72,7 +99,7 @@ def _unknown(request: HttpRequest) -> HttpResponse:
         response["Retry-After"] = str(wait)
         return response
     members.failed_login(who)
-    said = "The token is unknown, expired or revoked. It is sent as: Authorization: Bearer tg_…"
+    said = said or "The token is unknown, expired or revoked. It is sent as: Authorization: Bearer tg_…"
     response = error(401, "bad_token", said)
     response["WWW-Authenticate"] = "Bearer"
     return response

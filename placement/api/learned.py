@@ -31,7 +31,7 @@ from placement.models import Role
 from placement.selectors import workload_runs
 from placement.selectors.subjects import Subject
 from placement.selectors.workload_runs import Run
-from placement.services import taught
+from placement.services import later, taught
 from placement.views import wake
 
 noun = Noun("Workloads")
@@ -73,6 +73,13 @@ def forget(request: HttpRequest, ident: str, key: Query[KeyAsked], asked: Forget
     subject, found = learned(ident, key.key)
     before = max(timezone.now() - timedelta(days=asked.days), _FIRST)
     return _done(subject, taught.forget_before(request.user, subject.workload, found.params, before))
+
+
+@noun.change("/workloads/{str:ident}/forget-later", WorkloadSaid, Role.OPERATOR)
+def forget_later(request: HttpRequest, ident: str) -> dict[str, Any]:
+    """Forget what its runs ask for while they run: no job is held for that until one asks again."""
+    subject, _ = learned(ident, "")
+    return _done(subject, later.forget(request.user, subject.workload, subject.id))
 
 
 @noun.change("/workloads/{str:ident}/pin", WorkloadSaid, Role.OPERATOR, sample={"kind": "vram", "amount": "12 GiB"})

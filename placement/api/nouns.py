@@ -11,7 +11,7 @@ from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from ninja import Router
 
-from placement.api.doors import SAFE, Door
+from placement.api.doors import SAFE, Door, JobDoor
 from placement.api.shapes.error import ErrorAnswer
 from placement.models import Role
 
@@ -28,9 +28,10 @@ class Noun(Router):
     making it, and could only turn an answer into a fault.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, inside: bool = False) -> None:
         super().__init__(tags=[name])
         self.noun = name
+        self.inside = inside  # for programs inside jobs, which come with their job's token
 
     def read(
         self, path: str, reply: Any, role: Role = Role.VIEWER, *, name: str = "", **more: Any
@@ -68,8 +69,8 @@ class Noun(Router):
             del answering.__wrapped__
             errors = dict.fromkeys(sorted({*ALWAYS, *_errors(method, path, signature)}), ErrorAnswer)
             first, _, rest = (inspect.getdoc(view) or "").partition("\n")
-            answering.__doc__ = f"{rest.strip()}\n\n{_for(role)}".strip()
-            extra: dict[str, Any] = {"x-role": role.value}
+            answering.__doc__ = f"{rest.strip()}\n\n{_for(role, self.inside)}".strip()
+            extra: dict[str, Any] = {"x-role": "job" if self.inside else role.value}
             if plain:
                 extra["responses"] = {status: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
             if sample is not None:
@@ -77,7 +78,7 @@ class Noun(Router):
             self.api_operation(
                 [method],
                 path,
-                auth=Door(role),
+                auth=JobDoor() if self.inside else Door(role),
                 response={status: reply, **errors},
                 operation_id=f"{view.__module__.rpartition('.')[2]}_{view.__name__}",
                 summary=first.rstrip("."),
@@ -89,7 +90,9 @@ class Noun(Router):
         return decorate
 
 
-def _for(role: Role) -> str:
+def _for(role: Role, inside: bool) -> str:
+    if inside:
+        return "For a job, with its own token."
     return "" if role is Role.VIEWER else f"For {'an' if role.value[0] in 'ao' else 'a'} {role.value}."
 
 

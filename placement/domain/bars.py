@@ -26,6 +26,12 @@ class Bar:
     at: float
     exclusive: Exclusive
     shown: Earliest  # the forecast, overdue jobs counted as late
+    inside: int = 0  # as in Waiting
+
+    @property
+    def whom(self) -> str:
+        """Return whose plan it is, for sentences."""
+        return text.whom(self.job, self.inside)
 
     def planned(self, now: float) -> PlannedStart:
         """Return it as a planned start: ``at`` is the second to keep, ``in_s`` the forecast shown."""
@@ -42,9 +48,12 @@ class Bar:
         )
 
 
-def rank(waiting: Waiting, ageing_hours: float) -> tuple[int, int, int]:
-    """Return the sort key of the queue: priority, raised by waiting, then arrival."""
-    return -effective(waiting, ageing_hours), waiting.arrival, waiting.job
+def rank(waiting: Waiting, ageing_hours: float) -> tuple[int, int, bool, int]:
+    """Return the sort key of the queue: priority, raised by waiting, then arrival.
+
+    What a running job asks for arrives with the number of the next job, before that one.
+    """
+    return -effective(waiting, ageing_hours), waiting.arrival, waiting.job > 0, abs(waiting.job)
 
 
 def effective(waiting: Waiting, ageing_hours: float) -> int:
@@ -82,7 +91,7 @@ def bar_for(board: Board, waiting: Waiting, looks: Sequence[Look]) -> Bar | str:
         if at >= bound - TOLERANCE:
             at, one = bound, mine[1]
     shown = earliest(board, one, lambda r: ends(board, r.node)[r.job].bar)
-    return Bar(waiting.job, one, at, waiting.request.exclusive, shown)
+    return Bar(waiting.job, one, at, waiting.request.exclusive, shown, waiting.inside)
 
 
 def to_plan(request: Request, places: Sequence[Place]) -> Sequence[Place]:
@@ -137,6 +146,7 @@ class Delay(enum.Enum):
     ELSEWHERE = "elsewhere"
     ENDS_BEFORE = "ends before"
     LEAVES_ENOUGH = "leaves enough"
+    HELD_UP = "held up"
     DUE = "due"
     IN_THE_WAY = "in the way"
 
@@ -172,6 +182,8 @@ class Guard:
         """Return whether the plan would be delayed, and by what; needs are (pool, bytes, margin)."""
         if place.node.name != self.node:
             return Delay.ELSEWHERE
+        if waiting.inside and self._held_up:
+            return Delay.HELD_UP
         same = self.shared(place)
         if self.in_s <= 0 and same:
             return Delay.DUE
@@ -181,6 +193,15 @@ class Guard:
         if self._closes(waiting.request.exclusive, place if same else None, cold) or not self._leaves(needs):
             return Delay.IN_THE_WAY
         return Delay.LEAVES_ENOUGH
+
+    @property
+    def _held_up(self) -> bool:
+        """Return whether the plan waits for the end of a job that itself waits for more.
+
+        What running jobs ask for then goes first: they would wait for the plan, and the plan for them, for ever.
+        """
+        asking = {w.inside for w in self.board.snapshot.waiting if w.inside}
+        return any(r.job in asking for r in self.board.on_place(self.bar.look.place))
 
     def _closes(self, own: Exclusive, place: Place | None, cold: bool) -> bool:
         """Return whether mere presence would be in the planned job's way, however much memory is left.
@@ -226,14 +247,15 @@ def duration(waiting: Waiting) -> float | None:
 def asking(guard: Guard, waiting: Waiting) -> Aside:
     """Return the gate's question whether this job, started at a place, would delay the plan."""
     bar, in_s, lasts = guard.bar, guard.in_s, duration(waiting)
-    figures = {"for": bar.job, "at": bar.at, "in": in_s, "lasts": lasts}
+    figures = {"for": bar.inside or bar.job, "at": bar.at, "in": in_s, "lasts": lasts}
     label = bar.look.place.label
     longer = "this run may last longer" if lasts is not None else "how long this run takes is unknown"
     said = {
-        Delay.DUE: f"{label} is set aside for #{bar.job}, whose planned time has come.",
-        Delay.ENDS_BEFORE: f"Ends before #{bar.job} is planned on {label}, in {text.seconds(in_s)}.",
-        Delay.LEAVES_ENOUGH: f"Leaves #{bar.job} all that its plan needs.",
-        Delay.IN_THE_WAY: f"{label} is set aside for #{bar.job} in {text.seconds(max(0.0, in_s))}; {longer}.",
+        Delay.DUE: f"{label} is set aside for {bar.whom}, whose planned time has come.",
+        Delay.ENDS_BEFORE: f"Ends before {bar.whom} is planned on {label}, in {text.seconds(in_s)}.",
+        Delay.HELD_UP: f"{label} is set aside for {bar.whom}, which waits for a job there that asks for more itself.",
+        Delay.LEAVES_ENOUGH: f"Leaves {bar.whom} all that its plan needs.",
+        Delay.IN_THE_WAY: f"{label} is set aside for {bar.whom} in {text.seconds(max(0.0, in_s))}; {longer}.",
     }
 
     def ask(place: Place, parts: tuple[Part, ...]) -> Check | None:

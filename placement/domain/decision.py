@@ -40,6 +40,7 @@ class Code(enum.StrEnum):
     COLD_START_ROOM = "cold_start_room"
     BOOKED = "booked"
     NO_ROOM = "no_room"
+    PLACEMENT_PRESSURE = "placement_pressure"
     SET_ASIDE = "set_aside"
 
     @property

@@ -43,7 +43,7 @@ def device_sets(node: Node, request: Request, by_room: _Order) -> Iterator[tuple
 
 def _asked_for(device: Device, request: Request) -> bool:
     """Return whether a request allows a device: by its UUID, its kind, its backend and who runs it there."""
-    if not device.for_container(request.engine):
+    if not device.for_container(request.engine) or (request.among is not None and device.uuid not in request.among):
         return False
     asked = ((request.device, device.uuid), (request.kind, device.kind), (request.backend, device.backend))
     return all(wanted in (None, has) for wanted, has in asked)

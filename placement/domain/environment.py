@@ -62,13 +62,18 @@ def group_variables(
 
     An index and a UUID cannot stand side by side: where one has no index all go by UUID, as they do with ``by_uuid``.
     """
-    if len(devices) == 1:
-        return device_variables(devices[0][0], index=devices[0][1], backend=backend, by_uuid=by_uuid)
+    if not devices:
+        return {**device_variables(None), "TIDEGATE_DEVICE_INDICES": ""}
     uuids = ",".join(uuid for uuid, _ in devices)
-    known = [index for _, index in devices if index is not None and not by_uuid]
-    seen = ",".join(map(str, known)) if len(known) == len(devices) else uuids
-    variables = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": seen, "TIDEGATE_DEVICE_UUIDS": uuids}
-    if backend == "ROCM":
+    by_uuid = by_uuid or any(index is None or uuid.startswith("MIG-") for uuid, index in devices)
+    seen = uuids if by_uuid else ",".join(str(index) for _, index in devices)
+    variables = {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": seen,
+        "TIDEGATE_DEVICE_UUIDS": uuids,
+        "TIDEGATE_DEVICE_INDICES": "" if by_uuid else seen,
+    }
+    if backend == "ROCM":  # as for one device: the lower filter renumbers
         from_0 = ",".join(str(number) for number in range(len(devices)))
         variables |= {"ROCR_VISIBLE_DEVICES": seen, "HIP_VISIBLE_DEVICES": from_0, "CUDA_VISIBLE_DEVICES": from_0}
     return variables

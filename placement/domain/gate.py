@@ -263,9 +263,9 @@ def started(board: Board, waiting: Waiting, grant: Grant) -> Running:
     """Return the job as it stands the moment it is admitted: whole charge held, and nothing of it in the readings."""
     vram = None if waiting.request.gpu is Gpu.NONE else waiting.estimate.pools.get("vram")
     cold = waiting.request.gpu is not Gpu.NONE and (vram is None or vram.need is None)
-    charges = {pool: Charge(n, n, 0, n) for pool, n in grant.charges.items()}
+    charges = {pool: Charge(n, n, 0, n, promise=bool(waiting.inside)) for pool, n in grant.charges.items()}
     return Running(
-        job=waiting.job,
+        job=waiting.inside or waiting.job,
         name=waiting.name,
         user=waiting.user,
         node=grant.node,
@@ -281,4 +281,5 @@ def started(board: Board, waiting: Waiting, grant: Grant) -> Running:
         arrival=waiting.arrival,
         priority=waiting.priority,
         array=waiting.conditions.array if waiting.conditions else 0,
+        more=bool(waiting.inside),
     )

@@ -147,6 +147,14 @@ class Knobs:
     redispatch_seconds: float = _knob(2.0, "s", "an admitted job without a runner is sent again", 0.2)
     drain_drop_mib: int = _knob(64, "MiB", "memory drains until it falls by less between readings")
     drain_max_seconds: float = _knob(5.0, "s", "the longest wait for memory of an ended job", 0, 60)
+    revoke_seconds: float = _knob(
+        30.0, "s", "whoever loses a lease while it runs has to leave its device within", 0, 3600
+    )
+    taken_hours: float = _knob(24.0, "h", "the longest time for which a person may take a device for themselves", 0.1)
+    taken_idle_minutes: float = _knob(
+        60.0, "min", "a taken device that nothing of its person uses for so long is free again, 0: never", 0, 100_000
+    )
+    taken_warning_minutes: float = _knob(10.0, "min", "so long before that it is announced", 0, 100_000)
     grace_seconds: float = _knob(10.0, "s", "between asking a job to stop and killing it", 0, 3600)
     log_limit_mib: int = _knob(256, "MiB", "above this a log keeps its head and tail", 1)
     leftovers: str = _knob(

@@ -65,6 +65,7 @@ class Evidence:
     lost: str = ""
     watchdog: Mapping[str, Any] | None = None
     time_limit_s: float | None = None
+    unused: str = ""  # what was said when a hold ended that nothing used
     leftovers: int = 0
 
 
@@ -106,6 +107,8 @@ def _ours(e: Evidence) -> Verdict | None:
         found = e.watchdog or {}
         told = str(found.get("sentence") or "The watchdog stopped it: it was above its charge and memory ran out.")
         return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "ram" if found.get("pool") == RAM else "vram")
+    if why == "unused":
+        return Verdict(Outcome.CANCELLED, e.unused or "Nothing used what it held, so it ended.", "nothing")
     if why == "time_limit":
         limit = "" if e.time_limit_s is None else f" of {e.time_limit_s:g} s"
         return Verdict(Outcome.TIMED_OUT, f"Reached its time limit{limit}: {how}.", "lower_bound")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 
+from placement.domain import text
 from placement.domain.bars import Bar, Guard, asking, rank
 from placement.domain.decision import Check, Code, Decision, Grant
 from placement.domain.demands import Part, waiting_demand
 from placement.domain.gate import Aside, barred, decide_on, started
 from placement.domain.places import Board, Place
 from placement.domain.prerequisites import beyond
+from placement.domain.pressing import Pressing
 from placement.domain.prospects import Prospects
 from placement.domain.rooms import Fit, Rooms
 from placement.domain.snapshot import Snapshot, Waiting
@@ -74,6 +76,11 @@ class Plan:
         """Return the plan that nothing younger may delay, None where nobody has one."""
         return self._cycle.bar
 
+    @property
+    def pressed(self) -> frozenset[int]:
+        """Return the jobs that have room and wait because what they will ask for has none."""
+        return frozenset(self._cycle.pressed)
+
     def waits_aside(self, job: int) -> bool:
         """Return whether the job has room and waits only because it would delay an older one."""
         return job in self._cycle.aside
@@ -87,7 +94,7 @@ class Plan:
         head = self.bar is not None and self.bar.job == waiting.job
         held = self.board.snapshot.queue_hold
         own = waiting.attempt, waiting.hold, waiting.no_account, waiting.conditions
-        return head, self.waits_aside(waiting.job), held, own
+        return head, self.waits_aside(waiting.job), waiting.job in self._cycle.pressed, held, own
 
     def uses(self, waiting: Waiting) -> Hashable:
         """Return who holds how much under its owner's quota and its array's limit, None where it has neither."""
@@ -126,12 +133,14 @@ class Cycle:
         self.board = Board(snapshot)
         self.bar: Bar | None = None
         self.aside: set[int] = set()
+        self.pressed: set[int] = set()  # have room, but what they will ask for has not
         self.starts: list[Start] = []
         self._rooms = Rooms(self.board)
         self._prospects = Prospects(self.board, self._rooms)
         self._guard: Guard | None = None
+        self._pressing = Pressing(self.board)
         self._strict = snapshot.knobs.overtaking == "none"
-        self._first_waiting: int | None = None  # under strict order nobody passes it
+        self._first: Waiting | None = None  # under strict order no job passes it
         self._answers: dict[Hashable, Decision] = {}
 
     def consider(self, waiting: Waiting) -> None:
@@ -143,6 +152,10 @@ class Cycle:
             return
         if barred(self.board, waiting):
             return
+        fitting = self._unpressed(waiting, fitting)
+        if not fitting:
+            self.pressed.add(waiting.job)
+            return
         passing = self._passing(waiting, fitting)
         if not passing:
             self.aside.add(waiting.job)
@@ -153,6 +166,7 @@ class Cycle:
         run = started(self.board, waiting, grant)
         self.board.admit(run)
         self._rooms.joined(run)
+        self._pressing.served(waiting)
         self.starts.append(Start(waiting, grant, run, self.bar))
 
     def world(self) -> Hashable:
@@ -164,12 +178,18 @@ class Cycle:
         """Return the verdict about any job as things stand now."""
         if waiting.conditions is not None:
             return self.ask(waiting).grant is not None
-        fitting = self._rooms.fitting(waiting)
+        fitting = self._unpressed(waiting, self._rooms.fitting(waiting))
         return bool(fitting) and not barred(self.board, waiting) and bool(self._passing(waiting, fitting))
+
+    def _unpressed(self, waiting: Waiting, fitting: list[Fit]) -> list[Fit]:
+        """Return those of the places with room where also what it will ask for could be served."""
+        if not fitting or not self._pressing.concerns(waiting):
+            return fitting
+        return [fit for fit in fitting if self._pressing.holds(waiting, fit[0].place, fit[1]) is None]
 
     def _passing(self, waiting: Waiting, fitting: list[Fit]) -> list[Fit]:
         """Return those of the places with room where it delays nobody older."""
-        if self._strict and self._first_waiting is not None:
+        if self._strict and self._first is not None and not waiting.inside:
             return []
         guard = self._guard
         if guard is None:
@@ -180,8 +200,8 @@ class Cycle:
         """Give the first job that fits nowhere its plan; one that could never start leads nobody."""
         if not self._rooms.ever(waiting):
             return
-        if self._first_waiting is None:
-            self._first_waiting = waiting.job
+        if self._first is None:
+            self._first = waiting
         self.bar = self._prospects.bar(waiting)
         if self.bar is not None:
             self._guard = Guard(self.board, self.bar)
@@ -192,18 +212,20 @@ class Cycle:
         if decision.grant is None:
             return decision
         # What others took since its turn can shrink a first run's share, and so make it fit beside the plan.
-        return decide_on(self.board, waiting, self._next_time)
+        return decide_on(self.board, waiting, self._pressing.asking(waiting, self._next_time))
 
     def _next_time(self, place: Place, parts: tuple[Part, ...]) -> Check:
-        job = self.bar.job if self.bar is not None else self._first_waiting
-        what = "Did not fit" if job is None else f"Would have delayed #{job}"
+        first = self.bar or self._first
+        job = None if first is None else first.inside or first.job
+        what = "Did not fit" if first is None else f"Would have delayed {text.whom(first.job, first.inside)}"
         words = f"{what} when its turn came; it is asked again in the next cycle."
         return Check(Code.SET_ASIDE, False, words, {"for": job})
 
     def ask(self, waiting: Waiting) -> Decision:
         """Return the job's full decision against the board as it stands, made once for equal demands."""
         by = waiting.conditions
-        if waiting.hold is not None or waiting.no_account or (by is not None and by.after):
+        own_matter = waiting.hold is not None or waiting.no_account or (by is not None and by.after)
+        if own_matter or self._pressing.concerns(waiting):
             # What stands, or could stand, against one job itself says nothing of the next.
             return decide_on(self.board, waiting, self._aside(waiting))
         own = None if by is None else (by, waiting.user, id(waiting.estimate))
@@ -224,12 +246,15 @@ class Cycle:
         return Decision(waiting.job, known.verdict, known.headline, known.code, whole, places, known.grant)
 
     def _aside(self, waiting: Waiting) -> Aside | None:
-        if self._strict and self._first_waiting is not None:
-            first = self._first_waiting
+        return self._pressing.asking(waiting, self._delaying(waiting))
+
+    def _delaying(self, waiting: Waiting) -> Aside | None:
+        if self._strict and self._first is not None and not waiting.inside:
+            first = self._first
 
             def strict(place: Place, parts: tuple[Part, ...]) -> Check:
-                words = f"Strict order: #{first} goes first, and nobody overtakes it."
-                return Check(Code.SET_ASIDE, False, words, {"for": first})
+                words = f"Strict order: {text.whom(first.job, first.inside)} goes first, and nobody overtakes it."
+                return Check(Code.SET_ASIDE, False, words, {"for": first.inside or first.job})
 
             return strict
         return None if self._guard is None else asking(self._guard, waiting)

@@ -52,10 +52,11 @@ class Holdings:
     def _count(self) -> None:
         for r in self._waiting_to_be_counted:
             held = self._users[r.user]
-            held.jobs.append(r.job)
+            if not r.more:
+                held.jobs.append(r.job)
             for pool, charge in r.charges.items():
                 (held.vram if pool in r.devices else held.ram).append((r.job, charge.held))
-            if r.array:
+            if r.array and not r.more:
                 self._arrays[r.array].append(r.job)
         self._waiting_to_be_counted.clear()
 

@@ -30,7 +30,7 @@ class Request:
     are reserved exactly, for each device and for the group together; without, each device is charged the estimate.
     What is for the group is divided evenly, or without ``even`` by the room of its devices. ``kind`` and ``backend``
     are words of a device's declaration, None: any. ``engine`` "" means no container, else which engine runs it:
-    "docker", "podman" or "any".
+    "docker", "podman" or "any". ``among`` are the UUIDs that come into question, None: all.
     """
 
     gpu: Gpu = Gpu.NONE
@@ -46,6 +46,7 @@ class Request:
     kind: str | None = None
     backend: str | None = None
     engine: str = ""
+    among: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         if self.gpu is Gpu.NONE and (self.device is not None or self.exclusive is Exclusive.DEVICE or self.exact):
@@ -92,7 +93,7 @@ def shared(
 
     ``group`` are the fields of a Request from ``min_devices`` to ``backend``.
     """
-    return Request(gpu, exclusive, node, device, *group, engine=engine)  # type: ignore[arg-type]  # each of its own type
+    return Request(gpu, exclusive, node, device, *group, engine=engine)  # type: ignore[arg-type, misc]  # each of its own type
 
 
 def by_room(amount: int, rooms: Sequence[int]) -> tuple[int, ...]:

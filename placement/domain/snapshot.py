@@ -9,6 +9,7 @@ from calibration.domain.estimate import Estimate
 from calibration.domain.samples import PoolState
 from placement.domain.conditions import Conditions
 from placement.domain.knobs import Knobs
+from placement.domain.known_asks import Known, Pending
 from placement.domain.requests import Exclusive, Request
 
 
@@ -119,6 +120,7 @@ class Charge:
     settled: bool = False
     promise: bool = False
     cap: int | None = None  # for the evidence of a stop
+    promised: int = 0  # of it the bytes that were granted while the job ran, whole until they are let go
 
     @property
     def growth(self) -> int:
@@ -149,6 +151,7 @@ class Running:
     priority: int = 0
     array: int = 0  # the array that it belongs to, 0 for none
     watch_policy: str = ""  # its workload's, which only the watchdog asks for
+    more: bool = False  # what it holds besides, on another device: asked for while it ran
 
     @property
     def device(self) -> str | None:
@@ -167,7 +170,7 @@ class KeptPlan:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A queued job. Order: priority (higher first), then ``arrival`` (a growing number)."""
+    """A queued job, or what a running one asks for. Order: priority (higher first), then ``arrival`` (growing)."""
 
     job: int
     name: str
@@ -186,6 +189,8 @@ class Waiting:
     plan: KeptPlan | None = None
     attempt: int = 1
     conditions: Conditions | None = None  # None: it waits for room alone
+    inside: int = 0  # the running job that asks for more; ``job`` is then below zero
+    later: tuple[Known, ...] = ()  # what runs like it are known to ask for while they run; told where anybody waits so
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +204,7 @@ class Snapshot:
     waiting: tuple[Waiting, ...] = ()
     queue_hold: Hold | None = None
     knobs: Knobs = field(default_factory=Knobs)
+    asked: tuple[Pending, ...] = ()  # what running jobs wait for, of several devices too, in the order of their coming
 
     def charged(self, started: Running) -> Snapshot:
         """Return this snapshot with one more job in it, so that the next decision sees its charge."""

@@ -12,6 +12,7 @@ from placement.domain.demands import Demand, waiting_demand
 from placement.domain.gate import decide_on, granted
 from placement.domain.places import Board
 from placement.domain.prerequisites import beyond
+from placement.domain.pressing import Pressing
 from placement.domain.requests import Gpu
 from placement.domain.rooms import Fit
 from placement.domain.snapshot import Running, Snapshot, Waiting
@@ -66,13 +67,15 @@ def _best_fit(fit: Fit) -> tuple[int, tuple[str, int, str]]:
 def explained(snapshot: Snapshot, starts: Sequence[Start]) -> Iterator[Decision]:
     """Yield the decision of each start, every question asked once more against what stood at its turn."""
     board = Board(snapshot)
+    pressing = Pressing(board)
     guard: Guard | None = None
     for start in starts:
         if start.bar is not None and (guard is None or guard.bar is not start.bar):
             guard = Guard(board, start.bar)
         aside = None if guard is None else asking(guard, start.waiting)
-        decision = decide_on(board, start.waiting, aside)
+        decision = decide_on(board, start.waiting, pressing.asking(start.waiting, aside))
         if decision.grant != start.grant:
             raise AssertionError(f"#{start.waiting.job} started with {start.grant}, but: {decision.headline}")
         yield decision
         board.admit(start.run)
+        pressing.served(start.waiting)

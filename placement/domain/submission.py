@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from calibration.domain.resources import MOST
 from placement.domain import container_terms, group_terms, sweeps, terms
 from placement.domain.requests import Exclusive, Gpu
+from placement.domain.taken import Kind as JobKind
 
 LONGEST_ARGUMENT = 131_071
 """Bytes; the kernel refuses a longer single argument, and a command text is one argument of bash."""
@@ -83,6 +84,8 @@ class Submission:
     retry_times: int | None = None
     retry_on: tuple[str, ...] = ()
     retry_wait_s: float | None = None
+    reserves: bool = False
+    kind: str = "run"
     demo: bool = False
 
 
@@ -111,8 +114,11 @@ def _all_problems(s: Submission) -> Iterator[tuple[str, str]]:
     yield from group_terms.problems(s)
     yield from sweeps.problems(s)
     yield from terms.problems(s)
-    if not isinstance(s.demo, bool):
-        yield "demo", "It must be true or false."
+    if not isinstance(s.kind, str) or s.kind not in set(JobKind):
+        yield "kind", f"It must be one of {', '.join(JobKind)}."
+    for name in ("reserves", "demo"):
+        if not isinstance(getattr(s, name), bool):
+            yield name, "It must be true or false."
 
 
 def _texts(s: Submission) -> Iterator[tuple[str, str]]:

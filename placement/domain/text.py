@@ -35,9 +35,14 @@ def names(words: Sequence[str]) -> str:
 
 
 def jobs(ids: Iterable[int]) -> str:
-    """Return job numbers as ``#38 and #39``."""
-    known = list(ids)
+    """Return job numbers as ``#38 and #39``, each once."""
+    known = list(dict.fromkeys(ids))
     return names([f"#{i}" for i in known[:NAMED]] + [""] * (len(known) - NAMED))  # the rest is only counted
+
+
+def whom(job: int, inside: int = 0) -> str:
+    """Return ``#38``, or ``what #7 asks for`` where a running job waits for more."""
+    return f"what #{inside} asks for" if inside else f"#{job}"
 
 
 def pool_name(pool: Pool, many: bool) -> str:

@@ -32,6 +32,8 @@ def _head(definition: Definition) -> Iterator[str]:
             yield f"{name} = {_value(amount_text(amount))}"
     if definition.shape_varies:
         yield "shape_varies = true"
+    if definition.reserves:
+        yield "reserves = true"
     if definition.watch_policy:
         yield f"watch_policy = {_value(definition.watch_policy)}"
     if definition.files:

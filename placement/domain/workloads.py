@@ -29,6 +29,7 @@ _KNOWN = (
     "workers",
     "time_limit_s",
     "shape_varies",
+    "reserves",
     "files",
     "parameters",
     "environment",
@@ -54,6 +55,7 @@ class Definition:
     hint_ram: int | None = None
     hint_vram: int | None = None
     shape_varies: bool = False
+    reserves: bool = False
     watch_policy: str = ""
     image: str = ""
     engine: str = ""
@@ -145,8 +147,9 @@ def _numbers(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "workers", "It is a whole number from 1 to 10,000."
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < 1e9:
         yield "time_limit_s", "It is a number of seconds above 0."
-    if not isinstance(table.get("shape_varies", False), bool):
-        yield "shape_varies", "It is true or false."
+    for name in ("shape_varies", "reserves"):
+        if not isinstance(table.get(name, False), bool):
+            yield name, "It is true or false."
 
 
 def _retry(table: Mapping[str, Any] | None) -> retries.Policy | None:

@@ -63,5 +63,6 @@ def from_workload(found: Workload, cwd: str) -> dict[str, Any]:
         "exclusive": found.exclusive,
         "image": found.image,
         "engine": found.engine,
+        "reserves": found.reserves,
         "time_limit_s": seconds_text(found.time_limit_s),
     }

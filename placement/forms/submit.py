@@ -32,6 +32,7 @@ class SubmitForm(PlacementForm, TermsForm):
     cwd = forms.CharField(required=False, max_length=1000, label="Working directory")
     setup = forms.CharField(required=False, max_length=10_000, label="Set-up line")
     workers = forms.IntegerField(required=False, min_value=1, max_value=MOST_WORKERS)
+    reserves = forms.BooleanField(required=False, label="Reserves inside its run")
     declared_ram = Amount(required=False, label="RAM, your guess")
     declared_vram = Amount(required=False, label="Device memory, your guess")
     time_limit_s = TimeLimit(required=False, max_length=40, label="Time limit")
@@ -100,8 +101,8 @@ class SubmitForm(PlacementForm, TermsForm):
     @property
     def more_given(self) -> bool:
         """Return whether a field that is folded away holds something, so that the page shows it."""
-        usual = ("", None, 0, "0")
-        names = ("declared_ram", "declared_vram", "name", "priority", "note", "environment")
+        usual = ("", None, 0, "0", False)
+        names = ("declared_ram", "declared_vram", "name", "priority", "note", "environment", "reserves")
         return any(name in self.fields and self[name].value() not in usual for name in names)
 
     @property
@@ -130,6 +131,7 @@ class SubmitForm(PlacementForm, TermsForm):
             cwd=data["cwd"].strip(),
             environment={**(kept or {}), **data["environment"]},
             workers=data["workers"] or 1,
+            reserves=data["reserves"],
             declared_ram=data["declared_ram"],
             declared_vram=None if asked["gpu"] == "none" or "memory" in asked else data["declared_vram"],
             time_limit_s=data["time_limit_s"],

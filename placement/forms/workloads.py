@@ -65,6 +65,11 @@ class WorkloadForm(forms.Form):
         label="Its memory comes and goes",
         help_text="Memory that looks settled is then not given to others.",
     )
+    reserves = forms.BooleanField(
+        required=False,
+        label="Reserves inside its run",
+        help_text="It asks for more with import tidegate, and sees every device of its node.",
+    )
     watch_policy = forms.ChoiceField(
         required=False,
         choices=[("", "as its node says"), *((policy.value, WORDS[policy]) for policy in Policy)],
@@ -120,8 +125,8 @@ class WorkloadForm(forms.Form):
     @property
     def more_given(self) -> bool:
         """Return whether a field behind "Container, limits, retries and variables" holds something or is wrong."""
-        names = ("image", "engine", "time_limit_s", "shape_varies", "watch_policy", "retry_times", "retry_on")
-        names = (*names, "environment")
+        names = ("image", "engine", "time_limit_s", "shape_varies", "reserves", "watch_policy", "retry_times")
+        names = (*names, "retry_on", "environment")
         return any(self[name].value() or name in self.errors for name in names) or bool(self.keeps)
 
     def clean_environment(self) -> dict[str, str]:
@@ -151,7 +156,7 @@ class WorkloadForm(forms.Form):
         table["command"] = data["command"].replace("\r\n", "\n").strip("\n")
         table["files"] = [line.strip() for line in data["files"].splitlines() if line.strip()]
         table |= {n: data[n].strip() for n in ("image", "engine")}
-        table["shape_varies"], table["watch_policy"] = data["shape_varies"], data["watch_policy"]
+        table |= {n: data[n] for n in ("shape_varies", "reserves", "watch_policy")}
         if data["time_limit_s"] is not None:
             table["time_limit_s"] = data["time_limit_s"]
         for name in ("hint_ram", "hint_vram"):
@@ -216,6 +221,7 @@ def of_definition(definition: Definition) -> dict[str, Any]:
         **shown,
         "workers": definition.workers,
         "shape_varies": definition.shape_varies,
+        "reserves": definition.reserves,
         "watch_policy": definition.watch_policy,
         "image": definition.image,
         "engine": definition.engine,

@@ -8,16 +8,20 @@ from placement.models.conditions import Dependency, GroupHold
 from placement.models.cycle import Cycle
 from placement.models.decision import DecisionRecord
 from placement.models.forecast import Forecast, ForecastRecord
+from placement.models.inside import InsideRequest, InsideSession, RequestState
 from placement.models.job import Job
+from placement.models.later import AskedLater
 from placement.models.lease import Lease
 from placement.models.member import LoginAttempt, LoginLink, Member, Role
 from placement.models.node import Device, Node
 from placement.models.notice import Delivery, Hook, Notice, NoticeSettings
 from placement.models.progress import JobProgress
 from placement.models.token import Scope, Token
+from placement.models.wait_cycle import WaitCycle
 from placement.models.workload import IrrelevantArgument, Workload
 
 __all__ = [
+    "AskedLater",
     "AuditEntry",
     "Cycle",
     "DecisionRecord",
@@ -28,6 +32,8 @@ __all__ = [
     "ForecastRecord",
     "GroupHold",
     "Hook",
+    "InsideRequest",
+    "InsideSession",
     "IrrelevantArgument",
     "Job",
     "JobArray",
@@ -40,8 +46,10 @@ __all__ = [
     "Node",
     "Notice",
     "NoticeSettings",
+    "RequestState",
     "Role",
     "Scope",
     "Token",
+    "WaitCycle",
     "Workload",
 ]

@@ -28,6 +28,8 @@ class Job(Holdable):
     UPDATE in services.
     """
 
+    kind = models.CharField(max_length=8, default="run", db_default="run")  # as domain.taken.Kind
+    taken_used_at = models.DateTimeField(null=True, blank=True)  # of a hold: its device was seen in use, to the minute
     name = models.CharField(max_length=200)
     note = models.CharField(max_length=500, blank=True)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs")
@@ -41,6 +43,7 @@ class Job(Holdable):
     workers = models.PositiveIntegerField(default=1)
     gpu = models.CharField(max_length=8, default="none")
     exclusive = models.CharField(max_length=8, default="no")
+    reserves = models.BooleanField(default=False, db_default=False)  # it asks for more devices: it sees all of its node
     node_wanted = models.CharField(max_length=100, blank=True)
     device_wanted = models.CharField(max_length=100, blank=True)
     devices_wanted = models.JSONField(null=True, blank=True)  # {min, max, prefer_max, per_device, group: bytes to

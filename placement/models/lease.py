@@ -2,18 +2,21 @@ from __future__ import annotations
 
 from django.db import models
 
+from placement.models.inside import InsideRequest
 from placement.models.job import Job
 
 
 class Lease(models.Model):
     """Capacity of one pool held by a job until its members are gone. ``bytes`` follows the held charge.
 
-    A ``promise`` stays what it is.
+    A ``promise`` stays what it is. One with a ``request`` was asked for from inside the job and stays as granted until
+    that request ends.
     """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="leases")
     attempt = models.PositiveIntegerField(default=1)
     node = models.CharField(max_length=100)
+    request = models.ForeignKey(InsideRequest, models.CASCADE, null=True, related_name="leases", db_index=False)
     pool = models.CharField(max_length=100)
     kind = models.CharField(max_length=8)
     bytes = models.BigIntegerField()
@@ -23,8 +26,18 @@ class Lease(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["job", "attempt", "pool"], name="one_lease_per_attempt_and_pool"),
+            models.UniqueConstraint(
+                fields=["job", "attempt", "pool"], name="one_lease_of_a_start", condition=models.Q(request=None)
+            ),
+            models.UniqueConstraint(
+                fields=["request", "pool"], name="one_lease_per_request", condition=models.Q(request__isnull=False)
+            ),
         ]
         indexes = [
             models.Index(fields=["node", "pool"], name="live_leases", condition=models.Q(released_at=None)),
+            models.Index(
+                fields=["job"],
+                name="live_leases_inside",
+                condition=models.Q(released_at=None, request__isnull=False),
+            ),  # reader: placement.inside
         ]

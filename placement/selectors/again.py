@@ -149,6 +149,7 @@ def _fields(job: Job) -> dict[str, Any]:
         "workers": job.workers,
         "gpu": job.gpu,
         "exclusive": job.exclusive,
+        "reserves": job.reserves,
         "node": job.node_wanted,
         "device": job.device_wanted,
         **group(job),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 from django.urls import reverse
@@ -16,6 +16,7 @@ from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement import snapshots
+from placement.domain.taken import Kind
 from placement.models import AuditEntry, Device, Job, Node
 from placement.selectors import devices, hardware, now_lists, tanks
 from placement.selectors.asked import NO_DEVICE, Asked
@@ -48,6 +49,8 @@ class Inmate:
     growth: str
     booked: str
     cap: str
+    taken: datetime | None  # since when a person has it for themselves, None for a run
+    ends: datetime | None
     exact: str = field(repr=False)
 
 
@@ -146,6 +149,7 @@ def _inmates(inside: list[Holder], jobs: dict[int, Job], pool: str, guesses: Map
                 growth=gib(more) if more >= 1 << 20 else "",
                 booked=gib(h.held) if charge else "in RAM",
                 cap=gib(cap) if cap else "",
+                **_taken(jobs[h.job]),
                 exact=f"{h.used:,} bytes" if h.used is not None else "",
             )
         )
@@ -155,6 +159,13 @@ def _inmates(inside: list[Holder], jobs: dict[int, Job], pool: str, guesses: Map
 def _guessed(amount: int | None) -> str:
     """Return what to write where the driver names a process and not its size."""
     return "not measured" if amount is None else f"about {gib(amount)} (a guess: sizes are not told)"
+
+
+def _taken(job: Job) -> dict[str, datetime | None]:
+    """Return since when and until when a person has what they took; nothing of either for a run."""
+    since = job.started_at if job.kind == Kind.HOLD else None
+    seconds = job.time_limit_s
+    return {"taken": since, "ends": since + timedelta(seconds=seconds) if since and seconds else None}
 
 
 def _sums(row: Device | Node, now: PoolNow | None, inside: list[Holder]) -> tuple[Sum, Sum]:

@@ -18,7 +18,7 @@ from placement.selectors.tanks import Tank
 
 RUNNING = (
     "name", "array", "array_index", "user__username", "workers", "priority", "state", "node", "device", "basis",
-    "more_devices", "charges", "used", "admitted_at", "started_at", "time_limit_s", "attempt", "flags",
+    "kind", "more_devices", "charges", "used", "admitted_at", "started_at", "time_limit_s", "attempt", "flags",
     "unsupervised", "leader_exit", "stop_requested_at", "stop_by",
     "progress__share", "progress__left_s", "progress__read_at", "progress__usual_s",
 )  # fmt: skip

@@ -15,6 +15,7 @@ from placement.domain.jobs import State
 from placement.models import Device, Job, Role
 from placement.selectors import (
     access,
+    asked_inside,
     expected,
     held,
     ladder,
@@ -28,6 +29,7 @@ from placement.selectors import (
     terms,
     timeline,
     verdict,
+    wait_cycles,
     wording,
 )
 from placement.selectors.expected import Expected
@@ -70,6 +72,8 @@ class JobPage:
     decided: datetime | None
     ladders: tuple[Ladder, ...]
     charges: tuple[ChargeRow, ...]
+    inside: tuple[asked_inside.Line, ...]
+    cycles: tuple[wait_cycles.Drawn, ...]
     ways: tuple[Way, ...]
     timeline: tuple[Stretch, ...]
     progress: Progress | None
@@ -178,6 +182,8 @@ def page(
         decided=job.decided_at.replace(microsecond=0) if job.decided_at and not queued else None,
         ladders=ladder.ladders(job.estimate),
         charges=held.charges(job, names),
+        inside=asked_inside.lines(job, names, may_revoke=access.at_least(user, Role.OPERATOR)),
+        cycles=() if queued else wait_cycles.of(job),
         ways=remedy.ways(job, foretold, no_account, anyhow) if queued else (),
         timeline=phases,
         progress=progress.of(job),

@@ -12,7 +12,7 @@ from calibration import clock, rows
 from calibration.domain.estimate import Estimate
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.resources import gib, workers_of
-from placement import conditions, estimates, snapshots
+from placement import conditions, estimates, inside, snapshots
 from placement.domain import text
 from placement.domain.changes import Change, Comes, Edited, Ends, Met, Opened, Released
 from placement.domain.durations import Sure
@@ -89,8 +89,9 @@ def _found(job: Job, no_account: Callable[[Any], str], anyhow: float) -> tuple[R
 def _with(snapshot: Snapshot, job: Job, no_account: str, version: int, instrument: InstrumentKnobs) -> Snapshot:
     """Return the snapshot with the job as it stands now: one that is far behind in its array is in none."""
     waits_for = conditions.facts([job], snapshot.knobs).of(job)
+    later = inside.later([job]).get(0, ()) if snapshot.asked else ()
     mine = snapshots.waiting_of(
-        job, snapshot.at, snapshot.wall, clock.epoch(), version, instrument, no_account, waits_for
+        job, snapshot.at, snapshot.wall, clock.epoch(), version, instrument, no_account, waits_for, later
     )
     others = tuple(w for w in snapshot.waiting if w.job != job.pk)
     running = tuple(r for r in snapshot.running if r.job != job.pk)

@@ -18,7 +18,7 @@ STEPS = 60  # an open line grows in such parts of itself, so that it does not mo
 _COARSEST = 600.0  # seconds
 KINDS = {
     **dict.fromkeys(("held", "job_held", "depends", "not_before", "array_limit", "quota", "no_account"), "quiet"),
-    **dict.fromkeys(("set_aside",), "aside"),
+    **dict.fromkeys(("placement_pressure", "set_aside"), "aside"),
     **dict.fromkeys(("infeasible", "node_stale", "node_no_work", "disk_low", "process_limit"), "stop"),
     **dict.fromkeys(("no_reading", "stale_reading", "device_lost"), "stop"),
 }

@@ -19,13 +19,13 @@ SUBJECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("First runs", ("cold_", "settle_", "flat_", "unproven_", "unseen_")),
     ("What is kept free", ("floor_", "context_")),
     ("Order and forecasts", ("overtaking", "ageing_", "default_duration", "plan_", "overdue_")),
-    ("What one person may hold", ("quota_",)),
+    ("What one person may hold", ("quota_", "taken_")),
     ("What a run is charged", (
         "measured_", "fitted_", "scaled_", "edited_", "similar_", "hint_", "declared_", "quantile", "window_", "few_",
         "two_kinds_", "prealloc", "min_samples", "blind_",
     )),
     ("Caps, and what follows a death", ("cap_", "death_", "watchdog_", "watch_", "fast_")),
-    ("Start and end of a run", ("cycle_", "redispatch_", "drain_", "grace_", "leftovers", "sweep_", "log_")),
+    ("Start and end of a run", ("cycle_", "redispatch_", "drain_", "grace_", "revoke_", "leftovers", "sweep_", "log_")),
     ("What is kept, and how long", ("keep_", "history_")),
 )  # fmt: skip
 

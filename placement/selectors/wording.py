@@ -68,6 +68,7 @@ CODES = {
     "cold_start_room": "room for a first run",
     "booked": "declared capacity",
     "no_room": "measured room",
+    "placement_pressure": "others wait for what it will ask for",
     "set_aside": "kept for an older job",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -17,9 +17,11 @@ from calibration.domain.resources import gib
 from calibration.domain.standing import Standing
 from calibration.models import Known, Pin
 from placement import estimates, snapshots
+from placement.domain import cycles_text
 from placement.domain.guesses import Remark
+from placement.domain.known_asks import from_json
 from placement.domain.wire import estimate_json
-from placement.models import AuditEntry, Workload
+from placement.models import AskedLater, AuditEntry, Workload
 from placement.selectors import ladder, needs, subjects, wording, workload_runs, workloads
 from placement.selectors.ladder import Ladder
 from placement.selectors.needs import Need
@@ -81,6 +83,14 @@ class PinRow:
     who: str
     at: datetime
     whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFor:
+    """What a run asked for while it ran, and when one last did."""
+
+    words: str
+    seen: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +201,13 @@ def record(subject: Subject) -> tuple[AuditEntry, ...]:
     """Return who last defined, pinned or forgot something of this workload."""
     found = AuditEntry.objects.filter(subject=f"workload {subject.workload}"[:200]).order_by("-id")
     return tuple(found[:RECORD_SHOWN])
+
+
+def later(subject: Subject) -> tuple[AskedFor, ...]:
+    """Return what its runs are known to ask for while they run, the newest first."""
+    row = AskedLater.objects.filter(subject=subject.id).first()
+    found = from_json(row.asks) if row is not None else ()
+    return tuple(AskedFor(cycles_text.wish(one.ask), datetime.fromtimestamp(one.seen_at, UTC)) for one in found)
 
 
 def _unrun(row: Workload | None) -> str:

@@ -13,14 +13,14 @@ from django.utils import timezone
 
 from calibration import clock
 from calibration.domain.samples import RAM
-from placement import snapshots
+from placement import inside, snapshots
 from placement.domain.decision import Decision
 from placement.domain.jobs import State
 from placement.domain.plan import Plan, plan
 from placement.domain.snapshot import Snapshot, Waiting
 from placement.domain.wire import decision_json, estimate_json
 from placement.models import Cycle, Job, Lease
-from placement.services import accounts, cycle_pipe, cycle_row, explaining, tying
+from placement.services import accounts, cycle_pipe, cycle_row, explaining, granting, tying
 
 log = logging.getLogger(__name__)
 _TRIES = 3
@@ -67,7 +67,7 @@ def _once() -> bool:
             began = time.monotonic()
             cycle_pipe.begin()  # not before: who only waits for the lock holds up nobody
             at = clock.now()
-            if Job.objects.filter(state=State.QUEUED).exists():
+            if Job.objects.filter(state=State.QUEUED).exists() or inside.anybody_waits():
                 tying.end_never_met()
                 snapshot = snapshots.take(no_account=_remembering())
                 made = plan(snapshot)
@@ -123,10 +123,13 @@ def _claim(made: Plan) -> None:
     snapshot = made.board.snapshot
     if made.starts:
         waiting = {w.job: w for w in made.queue}
-        won = [d for d in made.starts if _admit(waiting[d.job], d, snapshot)]
+        granting.granted(d for d in made.starts if waiting[d.job].inside)
+        won = [d for d in made.starts if not waiting[d.job].inside and _admit(waiting[d.job], d, snapshot)]
         explaining.started(won)
     explaining.forget_all_but(w.job for w in made.waits())
     explaining.explain(made)
+    if inside.anybody_waits():
+        granting.settle(made)
 
 
 def _before(snapshot: Snapshot, node_name: str, pool: str) -> dict[str, int | None]:

@@ -16,6 +16,7 @@ from calibration.domain.contexts import context_seen
 from calibration.domain.samples import Identity, Reading
 from calibration.probes import limits
 from placement.domain.device_caps import CapKind, Given, cap_in_force
+from placement.domain.taken import Kind
 from placement.models import Device, Job
 from placement.runner.jsonfile import write_record
 from placement.services import receipts
@@ -110,7 +111,7 @@ class Caps:
     def refresh(self, job: Job, reading: Reading, members: Iterable[Identity]) -> bool:
         """Put what is in force into the charges of the job's devices; return whether one changed."""
         devices = [device for device in job.devices if device in job.charges]
-        if not devices:
+        if not devices or job.kind == Kind.HOLD:
             return False
         ours = {identity.pid for identity in members}
         there: dict[str, tuple[int, ...]] = {}
@@ -158,7 +159,7 @@ def stand(
             context_runs=count(told.get("context_runs")) or 0,
             shim_off=told.get("shim_off") is True,
             kept=_names(told.get("kept")),
-            simulated=told.get("simulated") is True,
+            simulated=told.get("simulated") is True and told.get("cap") is not None,
             ended=ended,
         )
     ).as_data()

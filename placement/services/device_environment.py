@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,12 @@ from calibration import contexts
 from calibration.models import PoolNow
 from placement import snapshots
 from placement.domain.cap_environment import SHIM_OFF, DeviceCap, cap_variables, mps_variables, shim_variables
-from placement.domain.environment import device_variables, group_variables
+from placement.domain.environment import group_variables
 from placement.models import Device, Job
 from placement.services import capping
 
 SHIM = Path(__file__).resolve().parents[1] / "shim"
+CLIENT = Path(__file__).resolve().parents[1] / "client"
 PIPE = "/tmp/nvidia-mps"
 """Where an MPS server listens unless CUDA_MPS_PIPE_DIRECTORY says otherwise."""
 
@@ -38,10 +39,12 @@ class _One:
     device: Device
     row: PoolNow | None
     charge: Mapping[str, Any]
+    reserves: bool
 
     @property
     def cap(self) -> int | None:
-        return self.charge.get("cap")
+        # Whoever asks for more may get it on the same device, and a cap that a framework was told cannot be raised.
+        return None if self.reserves else self.charge.get("cap")
 
     @property
     def model(self) -> str:
@@ -66,12 +69,16 @@ def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account
     now = {row.pool: row for row in PoolNow.objects.filter(node=job.node, pool__in=list(rows))} if rows else {}
     charges = {job.device: job.charges.get(snapshots.charged_pool(job), {})}  # the first may be charged as main memory
     charges = {u: job.charges.get(u) or charges.get(u, {}) for u in job.devices}
-    ones = [_One(rows[u], now.get(u), charges[u]) for u in job.devices if u in rows]
+    ones = [_One(rows[u], now.get(u), charges[u], job.reserves) for u in job.devices if u in rows]
     if not ones:
-        return Surroundings(device_variables(None))
+        return Surroundings(_all_visible(job, []) if job.reserves else group_variables(()))
     first = ones[0]
     seen = [(o.device.uuid, o.index) for o in ones]
-    variables = group_variables(seen, backend=first.device.backend, by_uuid=contained)
+    variables = (
+        _all_visible(job, [one.device for one in ones])
+        if job.reserves
+        else group_variables(seen, backend=first.device.backend, by_uuid=contained)
+    )
     _, instrument = snapshots.knobs_now()
     context = contexts.of(first.model, job.user.get_username(), instrument.bytes_of("context_allowance_mib"))
     caps = tuple(_cap(one) for one in ones if one.cap is not None)
@@ -116,20 +123,53 @@ def _mps(device: Device, contained: bool) -> bool:
     return settings.MPS_LIMITS and not device.simulated and not contained and mps_server() is not None
 
 
-def for_everybody() -> Path | None:
+def _all_visible(job: Job, own: Sequence[Device]) -> dict[str, str]:
+    """Return the variables of a job that may be granted any device of its node while it runs, its own first."""
+    rows = list(Device.objects.filter(node__name=job.node, retired=False).order_by("index", "uuid"))
+    cut = {d.parent for d in rows if d.parent}  # into instances, which are the devices then
+    backend = own[0].backend if own else next((d.backend for d in rows), "CUDA")
+    found = [d for d in rows if d.backend == backend and d.uuid not in cut]
+    now = dict(PoolNow.objects.filter(node=job.node).values_list("pool", "index"))
+    seen = [(d.uuid, d.index if now.get(d.uuid) is None else now[d.uuid]) for d in found]
+    first = {device.uuid: place for place, device in enumerate(own)}
+    seen.sort(key=lambda one: first.get(one[0], len(first)))
+    variables = group_variables(seen, backend=backend, by_uuid=bool(job.image))
+    if not own and any(d.simulated for d in found):
+        variables["TIDEGATE_SIMULATED"] = str(settings.SIMULATED_DIR)
+    return variables
+
+
+def in_container(job: Job, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the devices that a job's container is given: its own, or all of its node that it may still ask for."""
+    told = variables.get("TIDEGATE_DEVICE_UUIDS", "").split(",") if job.reserves else job.devices
+    return tuple(device for device in told if device.startswith(("GPU-", "MIG-")))
+
+
+def client_path(python_path: str, *, other_account: bool = False) -> str:
+    """Return PYTHONPATH with the package ``tidegate`` on it, for programs that ask for more while they run."""
+    if other_account and not for_everybody(CLIENT / "tidegate", "client/tidegate"):
+        return python_path
+    folder = settings.DATA / "client" if other_account else CLIENT
+    return os.pathsep.join(part for part in (python_path, str(folder)) if part)
+
+
+def for_everybody(source: Path = SHIM, name: str = "shim") -> Path | None:
     """Return a copy of the shim that every account can read, which our code need not be; None where none can be made.
 
-    An account that could write there could have others' jobs run what it likes, so only the service can.
+    An account that could write there could have others' jobs run what it likes, so only the service can. ``source``
+    and ``name``: of the client, the same.
     """
-    place = settings.DATA / "shim"
+    place = settings.DATA / name
     try:
-        place.mkdir(mode=0o755, parents=True, exist_ok=True)
-        os.chmod(place, 0o755)
-        for source in sorted(SHIM.glob("*.py")):
-            wanted = source.read_bytes()
-            kept = place / source.name
+        for folder in (*reversed(place.relative_to(settings.DATA).parents), place.relative_to(settings.DATA)):
+            (settings.DATA / folder).mkdir(mode=0o755, parents=True, exist_ok=True)
+            if folder.name:
+                os.chmod(settings.DATA / folder, 0o755)
+        for file in sorted(source.glob("*.py")):
+            wanted = file.read_bytes()
+            kept = place / file.name
             if not kept.is_file() or kept.read_bytes() != wanted:
-                fresh = place / f".{source.name}.{os.getpid()}"
+                fresh = place / f".{file.name}.{os.getpid()}"
                 fresh.write_bytes(wanted)
                 fresh.chmod(0o644)
                 fresh.replace(kept)

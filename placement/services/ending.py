@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +25,7 @@ from placement.domain.postmortem import Blame, Finding
 from placement.models import Job, Lease
 from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
-from placement.services import aftermath, capping, cycle_row, evidence, notices, postmortems
+from placement.services import aftermath, capping, cycle_row, evidence, holding, notices, postmortems
 from placement.services.learning import Windows
 from placement.services.strays import Strays
 from placement.services.strays import ended as stray_words
@@ -173,7 +173,7 @@ def store(endings: Sequence[Ending], round_: Round) -> list[Ended]:
 def _together(endings: Sequence[Ending], round_: Round) -> list[Ended]:
     with cycle_row.changing():
         won = [ending.job for ending in endings if _alone(ending, round_)]
-        Lease.objects.filter(job__in=won, released_at=None).update(released_at=timezone.now())
+        _let_go(job.pk for job in won)
         notices.ended([job.pk for job in won])
     for job in won:  # not before: until the commit its peaks are nowhere else
         round_.windows.drop(job.pk)
@@ -244,6 +244,7 @@ def _evidence(
         lost=lost,
         watchdog=job.evidence.get("watchdog"),
         time_limit_s=job.time_limit_s,
+        unused=str((job.evidence.get("unused") or {}).get("sentence") or ""),
         leftovers=len(record.leftovers) if record else 0,
     )
 
@@ -286,4 +287,11 @@ def _receipt_bytes(receipt: Mapping[str, Any] | None) -> int | None:
 
 def release(job: Job) -> None:
     """Release whatever a job still leases."""
-    Lease.objects.filter(job=job, released_at=None).update(released_at=timezone.now())
+    _let_go([job.pk])
+
+
+def _let_go(jobs: Iterable[int]) -> None:
+    """Release what jobs hold that have ended; what an artifact of theirs holds stays for as long as it may."""
+    ids = list(jobs)
+    Lease.objects.filter(job__in=ids, released_at=None, request=None).update(released_at=timezone.now())
+    holding.over(ids)

@@ -115,7 +115,7 @@ def spec(
         user=f"{account['uid']}:{account['gid']}" if account else f"{os.geteuid()}:{os.getegid()}",
         keep_id=os.geteuid() != 0,
         memory=limit,
-        devices=tuple(device for device in job.devices if device.startswith(("GPU-", "MIG-"))),
+        devices=device_environment.in_container(job, variables),
         environment=own_way,
         environment_file=str(run_dir / "control" / VARIABLES),
     )

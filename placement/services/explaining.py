@@ -90,6 +90,8 @@ def _due(plan: Plan, world: Hashable) -> tuple[list[Waiting], list[Waiting]]:
     by_use: list[tuple[float, int, Waiting]] = []
     others: list[tuple[bool, float, int, Waiting]] = []
     for number, waiting in enumerate(plan.waits()):
+        if waiting.inside:  # told on the row of the request
+            continue
         known = _told.get(waiting.job)
         if known is None or known.sign != plan.sign(waiting):
             at_once.append(waiting)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, PoolState, Reading
+from placement import inside
 from placement.domain import containers
+from placement.domain.taken import Kind
 from placement.models import Job
-from placement.services import engines
+from placement.services import engines, taking
 
 _CACHED_WORTH_TELLING = 1 << 30
 
@@ -14,15 +16,17 @@ _CACHED_WORTH_TELLING = 1 << 30
 def of(job: Job, reading: Reading, over: int, cached: int) -> list[str]:
     """Return sentences about a job; ``over`` bytes above a charge are no news, ``cached`` are bytes of file pages."""
     flags = [
-        f"uses {gib(used, charge['granted'])} {'of' if pool == RAM else 'on'} {reading.pools[pool].name}, "
-        f"above the {gib(charge['granted'], used)} that it was granted"
+        f"uses {gib(used, granted)} {'of' if pool == RAM else 'on'} {reading.pools[pool].name}, "
+        f"above the {gib(granted, used)} that it was granted"
         for pool, charge in sorted(job.charges.items())
         if pool in reading.pools
         and (used := job.used.get(pool)) is not None
-        and used - charge["granted"] > max(over, charge.get("margin") or 0)
+        and job.kind != Kind.HOLD
+        and used - (granted := inside.granted(charge)) > max(over, charge.get("margin") or 0)
     ]
+    flags = [*taking.words(job), *flags]
     for pool, used in sorted(job.used.items()):
-        if pool == RAM or pool in job.devices or not used:
+        if pool == RAM or pool in job.devices or pool in job.charges or not used:
             continue
         name = reading.pools[pool].name if pool in reading.pools else pool
         leased = " + ".join(_name(device, reading) for device in job.devices) or "no device"

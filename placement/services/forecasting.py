@@ -79,6 +79,7 @@ def run(made: Plan | None) -> None:
     record, plays = _record(), predicted(made)
     wall = made.board.snapshot.wall
     own = soonest(made.queue, wall)
+    plays = {job: told for job, told in plays.items() if job > 0}  # a request of a running job has no record
     found = {job: record.corrected(told, own.get(job, 0.0)) for job, told in plays.items()}
     at = datetime.fromtimestamp(wall, UTC)
     _void(made, at)

@@ -12,7 +12,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from calibration import clock, rows
-from placement import conditions, estimates, snapshots
+from placement import conditions, estimates, inside, snapshots
 from placement.domain.conditions import Tie
 from placement.domain.decision import Check, Verdict
 from placement.domain.errors import Infeasible, NotFound, NotYours, Refused
@@ -171,6 +171,8 @@ def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyTyp
         workers=old.workers,
         gpu=old.gpu,
         exclusive=old.exclusive,
+        reserves=old.reserves,
+        kind=old.kind,
         node=old.node_wanted,
         device=old.device_wanted,
         **drafting.group_of(old),
@@ -228,8 +230,9 @@ def waiting_of(job: Job, snapshot: Snapshot, ties: tuple[Tie, ...]) -> Waiting:
     problem = accounts.problem(job.user)
     facts = conditions.Facts({0: ties} if ties else {}, knobs=snapshot.knobs)
     waits_for = facts.of(job, unsaved=True)
+    later = inside.later([job]).get(0, ()) if snapshot.asked else ()
     return snapshots.waiting_of(
-        job, snapshot.at, snapshot.wall, clock.epoch(), rows.version(), instrument, problem, waits_for
+        job, snapshot.at, snapshot.wall, clock.epoch(), rows.version(), instrument, problem, waits_for, later
     )
 
 

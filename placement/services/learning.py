@@ -17,7 +17,8 @@ from calibration.domain.preallocation import looks_preallocated, took_what_it_wa
 from calibration.domain.samples import RAM, Attribution, Reading
 from calibration.domain.windows import Window, close, flat_band, observe
 from calibration.models import OpenWindow, Sediment
-from placement import estimates
+from placement import estimates, inside
+from placement.domain.taken import Kind
 from placement.models import Job
 from placement.services import engines
 from placement.services.settling import pool_of_both, settled
@@ -79,9 +80,10 @@ class Windows:
         used = _used(job, reading, attribution, kept.window.started_at, knobs)
         read_at = {pool: reading.pools[pool].read_at for pool in (RAM, *job.devices) if pool in reading.pools}
         new = [pool for pool, moment in read_at.items() if moment != kept.read_at.get(pool)]
-        amounts = {"ram": used.get(RAM)} if RAM in new else {}
+        own = _without_asked(job, used)
+        amounts = {"ram": own.get(RAM)} if RAM in new else {}
         if any(pool != RAM for pool in new):
-            amounts["vram"] = _most(job, used, kept.device_peaks)
+            amounts["vram"] = _most(job, own, kept.device_peaks)
         kept.read_at = read_at
         if pool_of_both(job) == RAM:  # what each kind needs is learned apart, though both came out of one pool
             amounts = _apart(amounts, used.get(job.device))
@@ -104,7 +106,9 @@ class Windows:
         proven = {
             ("ram" if pool == RAM else "vram"): peaks["ram" if pool == RAM else "vram"]
             for pool, charge in job.charges.items()
-            if charge.get("proof") in ("worked", "learned") and ("ram" if pool == RAM else "vram") in peaks
+            if charge.get("basis") != inside.BASIS
+            and charge.get("proof") in ("worked", "learned")
+            and ("ram" if pool == RAM else "vram") in peaks
         }
         news = any(
             kind not in kept.told or peak > kept.told[kind] + flat_band(peak, knobs) for kind, peak in proven.items()
@@ -163,7 +167,7 @@ class Windows:
             knobs=knobs,
         )
         kept = None
-        if row is not None and (not row.by_kernel or rows.says_more(row)):
+        if row is not None and job.kind != Kind.HOLD and (not row.by_kernel or rows.says_more(row)):
             row = replace(row, duration=row.duration if duration is None else duration)
             peaks = [row.peaks["vram"]] if job.device and "vram" in row.peaks else []
             if peaks and len(job.devices) > 1:
@@ -171,6 +175,20 @@ class Windows:
             kept = instrument.keep(row, owner(job), job.user.get_username(), ended_at, peaks)
         instrument.drop_window(owner(job))
         return kept
+
+
+def _without_asked(job: Job, used: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Return a job's use less what it asked for while it ran: that is asked for again, and not learned.
+
+    Where a device and main memory are one pool, it is the device that asked.
+    """
+    more = {pool: charge.get("inside", 0) for pool, charge in job.charges.items()}
+    if pool_of_both(job) == RAM and job.device:
+        more = {job.device: more.get(RAM, 0)}
+    return {
+        pool: amount if amount is None or not more.get(pool) else max(0, amount - more[pool])
+        for pool, amount in used.items()
+    }
 
 
 def owner(job: Job) -> str:
@@ -202,6 +220,8 @@ def _by_kind(job: Job) -> dict[str, Any]:
     """Return a charge per kind of memory, of several devices the largest."""
     found: dict[str, Any] = {}
     for pool, charge in job.charges.items():
+        if charge.get("basis") == inside.BASIS:
+            continue
         kind = "ram" if pool == RAM else "vram"
         if kind not in found or charge["at_start"] > found[kind]["at_start"]:
             found[kind] = charge

@@ -16,6 +16,7 @@ from django.utils import timezone
 from calibration import clock
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
+from placement.domain.taken import Kind
 from placement.models import Job, Lease
 from placement.runner.identity import Identity, alive, holder
 from placement.runner.members import kill_members, members
@@ -181,6 +182,8 @@ def _ask_to_stop(job: Job, status: RunStatus, knobs: Knobs) -> None:
 
 def _sampled(job: Job) -> list[Identity]:
     """Return the processes that readings attributed to a job and that live still."""
+    if job.kind == Kind.HOLD:  # what its person runs beside it is theirs
+        return []
     known = (Identity(m["pid"], m["start_ticks"], m["boot_id"]) for m in job.members)
     return [identity for identity in known if alive(identity)]
 

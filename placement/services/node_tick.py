@@ -6,7 +6,7 @@ import fcntl
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -19,11 +19,11 @@ from calibration import services as instrument_store
 from calibration.domain.attribution import attribute
 from calibration.domain.samples import RAM, Attribution, Claim, Identity, PoolState, Reading
 from calibration.probes.choose import Instrument
-from placement import snapshots
+from placement import inside, snapshots
 from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
 from placement.domain.pressure import under_pressure
-from placement.models import Job, Lease, Node
+from placement.models import Job, Node
 from placement.services import (
     capping,
     containers,
@@ -34,7 +34,9 @@ from placement.services import (
     draining,
     engines,
     flags,
+    holding,
     learning,
+    leased,
     left_behind,
     lifecycle,
     machine,
@@ -43,6 +45,7 @@ from placement.services import (
     notices,
     progress,
     strays,
+    taking,
     watching,
 )
 from placement.services.history import History, Inhabitants, ledger
@@ -119,16 +122,19 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     agent.engines.look(jobs)
     agent.labels.know((engines.ident(job), learning.owner(job)) for job in jobs if job.image)
     marker_of, container_of = agent.markers.reader(reading), agent.labels.owner
-    above, claims = cycle_pipe.supervisor(), _claims(agent, jobs)
+    held = taking.theirs(jobs, reading, marker_of, container_of)
+    above, claims = cycle_pipe.supervisor(), _claims(agent, jobs, held)
     found = attribute(reading, claims, marker_of=marker_of, container_of=container_of, service=above)  # 2 attribute
     agent.known = dict(found.members)
     agent.leavings.look(reading, found)
     agent.strays.look(jobs, reading, found)
-    changed = [
+    changed = inside.brought_up(jobs)
+    changed += [
         job
         for job in jobs
         if job.state == State.RUNNING
         and agent.windows.observe(job, reading, found, instrument_knobs, version)  # 3 observe
+        and job not in changed
     ]
     _save_observed(agent, jobs, changed, reading, found, knobs)
     _discover(agent, reading)
@@ -153,6 +159,8 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     agent.groups.reserve(reading.pools[RAM].total, knobs)
     _store(agent, left, reading, found, knobs)  # 5 store
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
+    holding.look(left)
+    taking.look(left, knobs)
     agent.watchdog.look(agent.node, left, found.members, knobs)
     agent.progress.look(left)
     agent.courier.step()
@@ -169,7 +177,7 @@ def _owned(agent: Agent, jobs: list[Job]) -> set[int]:
     return owned | {job.child["pid"] for job in jobs if job.child}
 
 
-def _claims(agent: Agent, jobs: list[Job]) -> list[Claim]:
+def _claims(agent: Agent, jobs: list[Job], held: Mapping[int, frozenset[Identity]] | None = None) -> list[Claim]:
     claims = []
     for job in jobs:
         owner = learning.owner(job)
@@ -182,7 +190,7 @@ def _claims(agent: Agent, jobs: list[Job]) -> list[Claim]:
                 supervisor=Identity(**job.runner) if job.runner else None,
                 roots=(Identity(**job.child),) if job.child else (),
                 marker=markers.of(job.run_dir or lifecycle.run_dir_of(job)),
-                known=known,
+                known=known | (held or {}).get(job.pk, frozenset()),
                 **agent.groups.claim(job),
             )
         )
@@ -206,9 +214,10 @@ def _save_observed(
     agent: Agent, jobs: list[Job], changed: list[Job], reading: Reading, found: Attribution, knobs: Knobs
 ) -> None:
     policy = Node.objects.filter(name=agent.node).values_list("watch_policy", flat=True).first() or ""
+    waits = inside.waits([job.pk for job in jobs], {p.pool: p.name for p in reading.pools.values()})
     for job in jobs:
         try:
-            if _noted(agent, job, reading, found, knobs, policy) and job not in changed:
+            if _noted(agent, job, reading, found, knobs, policy, waits.get(job.pk, ())) and job not in changed:
                 changed.append(job)
         except DatabaseError:
             raise
@@ -217,22 +226,22 @@ def _save_observed(
     if not changed:
         return
     Job.objects.bulk_update(changed, ["used", "charges", "members", "flags"], batch_size=200)
-    held = {(job.pk, pool): charge["held"] for job in changed for pool, charge in job.charges.items()}
-    leases = list(Lease.objects.filter(job__in=changed, released_at=None))
-    moved = [lease for lease in leases if held.get((lease.job_id, lease.pool), lease.bytes) != lease.bytes]
-    for lease in moved:
-        lease.bytes = held[lease.job_id, lease.pool]
-    if moved:
-        Lease.objects.bulk_update(moved, ["bytes"], batch_size=200)
+    leased.follow(changed)
 
 
-def _noted(agent: Agent, job: Job, reading: Reading, found: Attribution, knobs: Knobs, policy: str) -> bool:
-    """Put members, flags and what is in force into a job's row; return whether one of them changed."""
+def _noted(
+    agent: Agent, job: Job, reading: Reading, found: Attribution, knobs: Knobs, policy: str, waits: Iterable[str]
+) -> bool:
+    """Put members, flags and what is in force into a job's row; return whether one of them changed.
+
+    ``policy`` is the node's for the watchdog, ``waits`` are the words of what the job asks for while it runs.
+    """
     members = [
         {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks}
         for i in sorted(found.members.get(learning.owner(job), frozenset()))
     ][:500]
-    told = flags.of(job, reading, knobs.watch_over_mib << 20, found.cached.get(learning.owner(job), 0))
+    cached = found.cached.get(learning.owner(job), 0)
+    told = [*waits, *flags.of(job, reading, knobs.watch_over_mib << 20, cached)]
     if outside := strays.running(agent.strays.held(job.pk)):
         told.append(outside)
     changed = (job.members, job.flags) != (members, told)

@@ -14,7 +14,21 @@ from django.utils import timezone
 from calibration import pruning
 from placement import snapshots
 from placement.domain.jobs import State
-from placement.models import AuditEntry, DecisionRecord, Forecast, ForecastRecord, Job, Lease, Notice
+from placement.domain.known_asks import KEPT_S
+from placement.models import (
+    AskedLater,
+    AuditEntry,
+    DecisionRecord,
+    Forecast,
+    ForecastRecord,
+    InsideRequest,
+    InsideSession,
+    Job,
+    Lease,
+    Notice,
+    RequestState,
+    WaitCycle,
+)
 from placement.services import run_directories
 
 JOBS_AT_ONCE = 100  # jobs whose history goes in one transaction
@@ -36,6 +50,8 @@ def prune(seconds: float = SECONDS) -> int:
     audit = AuditEntry.objects.filter(at__lt=now - timedelta(days=knobs.keep_audit_days)).order_by("at")
     forecasts = ForecastRecord.objects.filter(at__lt=now - timedelta(days=knobs.keep_forecast_days)).order_by("at")
     told = Notice.objects.filter(at__lt=now - timedelta(days=knobs.keep_notice_days)).order_by("at")
+    cycles = WaitCycle.objects.filter(at__lt=now - timedelta(days=knobs.keep_history_days)).order_by("at")
+    asks = AskedLater.objects.filter(changed_at__lt=now - timedelta(seconds=KEPT_S)).order_by("changed_at")
     sessions = Session.objects.filter(expire_date__lt=now).order_by("expire_date")
     return (
         pruning.points(now.timestamp(), keep, seconds)
@@ -44,6 +60,8 @@ def prune(seconds: float = SECONDS) -> int:
         + pruning.repeated(_rows(audit), seconds)
         + pruning.repeated(_rows(forecasts), seconds)
         + pruning.repeated(_rows(told), seconds)
+        + pruning.repeated(_rows(cycles), seconds)
+        + pruning.repeated(_rows(asks), seconds)
         + pruning.repeated(_rows(sessions), seconds)
         + run_directories.prune(now.timestamp() - knobs.keep_run_days * 86400, knobs.keep_run_gib, seconds)
     )
@@ -59,6 +77,8 @@ def _histories(ended_before: datetime) -> Callable[[], int]:
             with transaction.atomic():
                 DecisionRecord.objects.filter(job__in=ids).delete()
                 Forecast.objects.filter(job__in=ids).delete()
+                InsideRequest.objects.filter(job__in=ids).exclude(state=RequestState.GRANTED).delete()
+                InsideSession.objects.filter(job__in=ids, requests=None).delete()
                 Lease.objects.filter(job__in=ids).exclude(released_at=None).delete()
                 ended = Job.objects.filter(pk__in=ids, state=State.FINISHED)
                 ended.update(decision={}, plan={}, members=[], pruned_at=timezone.now())

@@ -23,7 +23,7 @@ from placement.services import members, postmortems, tying
 log = logging.getLogger(__name__)
 _COPIED = (
     *("name", "note", "user", "workload", "params", "command", "argv", "setup", "cwd", "environment", "workers"),
-    *("gpu", "exclusive", "node_wanted", "device_wanted", "devices_wanted"),
+    *("gpu", "exclusive", "reserves", "kind", "node_wanted", "device_wanted", "devices_wanted"),
     *("declared_ram", "declared_vram", "time_limit_s", "priority"),
     *("key_workload", "key_fingerprint", "key_params", "key_script", "demo", "array", "array_index", "retry_policy"),
     *("image", "engine"),

@@ -9,8 +9,9 @@ from calibration.domain.knobs import Knobs
 from calibration.domain.ladder import Basis
 from calibration.domain.samples import RAM
 from calibration.domain.windows import Window, both_in_one
-from placement import estimates, snapshots
+from placement import estimates, inside, snapshots
 from placement.domain import containers
+from placement.domain.taken import Kind
 from placement.models import Job
 
 
@@ -28,9 +29,12 @@ def settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) -> 
     if together:
         window = both_in_one(window)
     for pool, charge in job.charges.items():
+        if charge.get("basis") == inside.BASIS or job.kind == Kind.HOLD:  # a promise: it stays as it was granted
+            charges[pool] = {**charge, "cap": None, "held": held(charge["granted"], job.used.get(pool))}
+            continue
         kind = "ram" if pool == RAM else "vram"
         if charge.get("promise"):
-            charges[pool] = {**charge, "held": charge["granted"]}
+            charges[pool] = {**charge, "held": charge["granted"] + charge.get("inside", 0)}
             continue
         before = (
             Settled(charge["granted"], True, charge.get("proof"), charge.get("note", ""))
@@ -54,7 +58,7 @@ def settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) -> 
         charges[pool] = {
             **charge,
             "granted": now.granted,
-            "held": held(now.granted, job.used.get(pool)),
+            "held": held(now.granted + charge.get("inside", 0), job.used.get(pool)),
             "settled": now.settled,
             "proof": now.proof,
             "note": now.note,

@@ -26,7 +26,16 @@ from placement.runner.identity import identify
 from placement.runner.jsonfile import write_record
 from placement.runner.launch import LaunchResult, launch
 from placement.runner.record import claim
-from placement.services import accounts, capping, containing, device_environment, engines, lifecycle, secrets
+from placement.services import (
+    accounts,
+    capping,
+    containing,
+    device_environment,
+    engines,
+    job_tokens,
+    lifecycle,
+    secrets,
+)
 
 Launch = Callable[[Path], LaunchResult]
 """Starts a runner for a run directory: by itself, or from a nursery that is kept."""
@@ -215,13 +224,22 @@ def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict
         "TIDEGATE_ATTEMPT": str(job.attempt),
         "TIDEGATE_WORKERS": str(job.workers),
         "TIDEGATE_RECEIPTS": str(run_dir / "receipts"),
+        **_way_back(job),
         **_array_variables(job),
         **around.variables,
     }
+    if not job.image:  # there it would replace what the image says
+        path = around.variables.get("PYTHONPATH", python_path)
+        ours["PYTHONPATH"] = device_environment.client_path(path, other_account=account is not None)
     built = build_environment(base, listed, preset, given, ours)
     if job.image:
         return {name: built[name] for layer in (base, listed, preset, given, ours) for name in layer}
     return built
+
+
+def _way_back(job: Job) -> dict[str, str]:
+    """Return where a job finds the service, and the token with which it may ask for more; {} without an address."""
+    return {"TIDEGATE_URL": settings.URL, "TIDEGATE_TOKEN": job_tokens.of(job)} if settings.URL else {}
 
 
 def _array_variables(job: Job) -> dict[str, str]:

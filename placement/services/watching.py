@@ -12,11 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from calibration.domain.samples import RAM, Identity, PoolSample, PoolState
-from placement import snapshots
+from placement import inside, snapshots
 from placement.domain.jobs import State
 from placement.domain.knobs import Knobs
 from placement.domain.snapshot import Node as NodeSeen
 from placement.domain.snapshot import Running
+from placement.domain.taken import Kind
 from placement.domain.watch_policy import in_force
 from placement.domain.watchdog import TOLD, Stop, choose, near_its_cap
 from placement.models import Job, Node
@@ -66,6 +67,7 @@ class Watchdog:
         node = snapshots.node_now(node_name)
         if node is None:
             return
+        running = [job for job in running if job.kind != Kind.HOLD]  # ending one would free nothing
         seen = [_running(job) for job in running]
         self._count(running, members)
         found = choose(node, seen, knobs, self._figures)
@@ -128,7 +130,7 @@ def shares_ram(job: Job) -> bool:
 
 def _running(job: Job) -> Running:
     policy = job.workload.watch_policy if job.workload else ""
-    return replace(snapshots.running_of(job, 0.0, None), watch_policy=policy)
+    return replace(inside.whole(snapshots.running_of(job, 0.0, None), job), watch_policy=policy)
 
 
 def _with(running: Running, used: int) -> Running:

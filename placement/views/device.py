@@ -12,6 +12,7 @@ from calibration import selectors as history
 from calibration.domain.samples import RAM
 from placement.charts import export, pools
 from placement.forms.declarations import Declaration, DeviceForm, NodeForm
+from placement.forms.taking import TakeForm
 from placement.models import Device, Node, Role
 from placement.selectors import access, device, devices, hardware, kept
 from placement.selectors.device import PoolPage
@@ -108,6 +109,7 @@ def show(request: HttpRequest, row: Device | Node, form: Declaration | None) -> 
         "range": span if span in RANGES else "10m",
         "ranges": RANGES.items(),
         "operator": operates,
+        "take": TakeForm() if access.at_least(request.user, Role.SUBMITTER) else None,
         "events": device.events(row) if operates else None,
     }
     return render(request, "placement/device.html", context, status=422 if refused else 200)

@@ -14,7 +14,7 @@ from placement.domain.errors import Refused, UnreadableSecret
 from placement.models import Job, Role
 from placement.selectors import access, held, job, kept, learned, remedy, tanks
 from placement.selectors.queue import digest
-from placement.services import accounts, editing, jobs, priorities, secrets, taught
+from placement.services import accounts, editing, jobs, priorities, revoking, secrets, taught
 from placement.views import wake
 from placement.views.door import done, door
 from placement.views.log import panel, telling
@@ -110,6 +110,12 @@ def hold(request: HttpRequest, job_id: int) -> HttpResponse:
 def release(request: HttpRequest, job_id: int) -> HttpResponse:
     """Let a held job start again."""
     return _change(request, job_id, lambda: jobs.release(request.user, job_id))
+
+
+@door(Role.OPERATOR, ("POST",))
+def revoke(request: HttpRequest, job_id: int, request_id: int) -> HttpResponse:
+    """Take back what a job was granted while it ran."""
+    return _change(request, job_id, lambda: revoking.revoke(request.user, job_id, request_id))
 
 
 @door(Role.SUBMITTER, ("POST",))

@@ -21,7 +21,7 @@ from placement.selectors import access, learned, subjects, workload_page, worklo
 from placement.selectors.subjects import Subject
 from placement.selectors.workload_page import MOST_WORKERS, Learned
 from placement.selectors.workload_runs import KINDS
-from placement.services import taught
+from placement.services import later, taught
 from placement.views import wake
 from placement.views.door import done, door
 
@@ -76,6 +76,7 @@ def page(request: HttpRequest, ident: str) -> HttpResponse:
         "facts": workload_page.facts(found, kind),
         "table": table,
         "older": f"?{urlencode({**link, 'before': table.older})}#runs" if table.older else "",
+        "later": workload_page.later(subject),
         "pins": workload_page.pins(subject, found.kinds),
         "figures": {which: _figure_url(subject, which, link) for which in FIGURES},
         "sees": sees,
@@ -147,6 +148,13 @@ def forget(request: HttpRequest, ident: str) -> HttpResponse:
         )
 
     return _change(request, subject, found, act, "#runs")
+
+
+@door(Role.OPERATOR, ("POST",))
+def forget_later(request: HttpRequest, ident: str) -> HttpResponse:
+    """Forget what its runs ask for while they run."""
+    subject, found = _found(request, ident)
+    return _change(request, subject, found, lambda: later.forget(request.user, subject.workload, subject.id), "#later")
 
 
 @door(Role.OPERATOR, ("POST",))

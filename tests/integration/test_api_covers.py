@@ -26,6 +26,8 @@ SAME = {
     "job-retry": ("jobs_retry",),
     "job-hold": ("jobs_hold",),
     "job-release": ("jobs_release",),
+    "device-take": ("taking_take",),
+    "job-revoke": ("job_requests_revoke",),
     "job-argument": ("job_acts_argument",),
     "job-mark": ("job_acts_mark",),
     "workload-define": ("workloads_define",),
@@ -33,6 +35,7 @@ SAME = {
     "workload-remove": ("workloads_remove",),
     "workload-mark": ("learned_mark",),
     "workload-forget": ("learned_forget",),
+    "workload-forget-later": ("learned_forget_later",),
     "workload-pin": ("learned_pin",),
     "workload-argument": ("learned_argument",),
     "array-cancel": ("arrays_cancel",),
@@ -117,7 +120,7 @@ def test_every_operation_says_what_it_does_and_needs():
     for path, methods in schema()["paths"].items():
         for method, one in methods.items():
             assert one["summary"], path
-            assert one["x-role"] in ("viewer", "submitter", "operator", "admin"), path
+            assert one["x-role"] in ("viewer", "submitter", "operator", "admin", "job"), path
             assert {"401", "403", "429", "500", "503"} <= set(one["responses"]), path
             if "requestBody" in one:
                 assert one["requestBody"]["content"]["application/json"].get("example") is not None, (path, method)

@@ -253,7 +253,8 @@ def test_what_the_service_itself_sees_of_devices_reaches_no_job(node: Here, monk
     ram_only = node.run("sleep 60")
     given = starting.environment(ram_only, lifecycle.run_dir_of(ram_only), None)
     assert given["CUDA_VISIBLE_DEVICES"] == "", "an explicit none"
-    assert not [name for name in given if "VRAM" in name or name == "PYTHONPATH"]
+    assert not [name for name in given if "VRAM" in name]
+    assert given["PYTHONPATH"] == str(device_environment.CLIENT)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change accounts")

@@ -131,6 +131,10 @@ def test_an_account_of_its_own_its_device_and_the_shim_are_in_the_line(
     job.more_devices = "GPU-b"
     both = engines.spec(job, tmp_path, {"command": "t.py"}, bob, given, None)["argv"]
     assert both[both.index("--gpus") + 1] == '"device=GPU-a,GPU-b"'
+    job.reserves = True  # it may still ask for the third
+    given["TIDEGATE_DEVICE_UUIDS"] = "GPU-a,GPU-b,GPU-c"
+    every = engines.spec(job, tmp_path, {"command": "t.py"}, bob, given, None)["argv"]
+    assert every[every.index("--gpus") + 1] == '"device=GPU-a,GPU-b,GPU-c"'
     with pytest.raises(Refused, match="colon"):
         engines.spec(
             Job(pk=7, attempt=1, node="testnode", cwd="/a:b", image="x"), tmp_path, {"command": "x"}, bob, {}, None

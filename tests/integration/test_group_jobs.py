@@ -17,7 +17,7 @@ from placement import snapshots
 from placement.api.shapes.job import JobAnswer
 from placement.domain.jobs import State
 from placement.models import DecisionRecord, Device, Job, Lease, Role
-from placement.services import admission, capping, cycle_row, device_environment, ending, explaining, node_tick
+from placement.services import admission, capping, cycle_row, device_environment, ending, explaining, flags
 from placement.services.learning import Windows, owner
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_pool, a_user
 
@@ -147,7 +147,7 @@ def test_what_a_device_needs_is_learned_from_the_one_that_held_most() -> None:
     for first, second in ((GIB, 0), (4 * GIB, 2 * GIB), (3 * GIB, 5 * GIB), (3 * GIB, 3 * GIB)):
         reading = watch.look(first, second)
     assert job.used[UUIDS[1]] == 3 * GIB
-    assert node_tick._flags(job, reading, 0) == []
+    assert flags.of(job, reading, 0, 0) == []
     watch.windows.close(
         job, watch.at, timezone.now(), "completed", watch.knobs,
         died_of={}, receipt=None, device_total=24 * GIB, duration=60.0,

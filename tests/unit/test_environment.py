@@ -47,6 +47,29 @@ def test_the_other_runtime_renumbers_after_its_own_filter() -> None:
     assert variables["HIP_VISIBLE_DEVICES"] == variables["CUDA_VISIBLE_DEVICES"] == "0"
 
 
+def test_whoever_asks_for_more_sees_several_devices_in_the_order_given() -> None:
+    assert group_variables([("GPU-b", 3), ("GPU-a", 0)]) == {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": "3,0",
+        "TIDEGATE_DEVICE_UUIDS": "GPU-b,GPU-a",
+        "TIDEGATE_DEVICE_INDICES": "3,0",
+    }
+    rocm = group_variables([("GPU-b", 3), ("GPU-a", 0)], backend="ROCM")
+    assert (rocm["ROCR_VISIBLE_DEVICES"], rocm["HIP_VISIBLE_DEVICES"]) == ("3,0", "0,1")
+    assert group_variables([("GPU-b", 3), ("MIG-a", 0)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,MIG-a"
+    assert group_variables([("GPU-b", None)])["TIDEGATE_DEVICE_INDICES"] == ""
+    assert group_variables([])["CUDA_VISIBLE_DEVICES"] == ""
+
+
+@pytest.mark.parametrize(("index", "backend"), [(3, "CUDA"), (3, "ROCM"), (None, "CUDA")])
+def test_one_device_is_told_as_it_was(index: int | None, backend: str) -> None:
+    several = group_variables([("GPU-b", index)], backend=backend)
+    assert {**several, "TIDEGATE_DEVICE_INDICES": ""} == {
+        **device_variables("GPU-b", index=index, backend=backend),
+        "TIDEGATE_DEVICE_INDICES": "",
+    }
+
+
 class TestFrameworks:
     def test_the_share_is_the_cap_less_a_context_of_the_whole_device(self) -> None:
         found = framework_variables(6000 * MIB, 24000 * MIB, {}, 512 * MIB)
@@ -128,10 +151,10 @@ def test_a_group_is_seen_in_the_order_of_its_grant() -> None:
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": "1,0",
         "TIDEGATE_DEVICE_UUIDS": "GPU-b,GPU-a",
+        "TIDEGATE_DEVICE_INDICES": "1,0",
     }
     assert group_variables([("GPU-b", 1), ("GPU-a", None)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,GPU-a"
     contained = group_variables([("GPU-b", 1), ("GPU-a", 0)], by_uuid=True)
     assert contained["CUDA_VISIBLE_DEVICES"] == "GPU-b,GPU-a", "a container has other indices than the machine"
     rocm = group_variables([("GPU-b", 3), ("GPU-a", 0)], backend="ROCM")
     assert (rocm["ROCR_VISIBLE_DEVICES"], rocm["HIP_VISIBLE_DEVICES"]) == ("3,0", "0,1")
-    assert group_variables([("GPU-a", 2)]) == device_variables("GPU-a", index=2)

@@ -7,13 +7,17 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from placement.domain.asks import Ask
 from placement.domain.bars import Bar, Guard, asking, bar_for
 from placement.domain.decision import Check, Code, Decision, Verdict
 from placement.domain.demands import Part, waiting_demand
+from placement.domain.devices import Backend, Kind
 from placement.domain.gate import decide_on, look, started
 from placement.domain.knobs import Knobs
+from placement.domain.known_asks import Known, Pending
 from placement.domain.places import Board, Place
 from placement.domain.plan import ordered, plan
+from placement.domain.pressing import Pressing
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Device, Hold, KeptPlan, Node, Running, Snapshot, Waiting
 from tests.builders import EXACT, GIB, PoolState, a_device, a_node, a_ram, a_running, a_snapshot, a_waiting, an_estimate
@@ -22,6 +26,7 @@ from tests.examples import examples
 WALL = 1_700_000_000.0
 HOLDS = st.sampled_from([None] * 12 + [Hold("ann", WALL - 9), Hold("ann", WALL - 9, WALL + 50), Hold("ann", 0.0, 5.0)])
 EXCLUSIVE = st.sampled_from([Exclusive.NO] * 8 + [Exclusive.DEVICE, Exclusive.MACHINE])
+LATER = tuple(Known(Ask(Kind.GPU, Backend.CUDA, group_bytes=size * GIB), 0.0) for size in (12, 9, 3))
 SIZES = st.sampled_from([None, 0, 1, 2, 3, 5, 8, 11, 12, 16, 20, 23, 24, 25, 40])
 
 
@@ -132,6 +137,7 @@ def jobs(draw: st.DrawFn, job: int, there: tuple[Node, ...]) -> Waiting:
         limit=draw(st.sampled_from([None, 20.0, 60.0, 400.0])),
         learned=draw(st.sampled_from([None, 30.0, 300.0])),
         priority=draw(st.integers(0, 1)),
+        later=draw(st.sampled_from([(), LATER[:1], LATER[1:2], LATER[1:]])),
         plan=KeptPlan(node.name, uuids if gpu else (), kept) if kept else None,
         group=(least, least + draw(st.integers(0, 2))) if several else None,
         prefer_max=several and draw(st.booleans()),
@@ -141,30 +147,47 @@ def jobs(draw: st.DrawFn, job: int, there: tuple[Node, ...]) -> Waiting:
 
 
 @st.composite
+def requests(draw: st.DrawFn, number: int, there: tuple[Node, ...], running: tuple[Running, ...]) -> Pending:
+    job = draw(st.sampled_from(running))
+    devices = next(node.devices for node in there if node.name == job.node)
+    return Pending(
+        id=number,
+        ask=Ask(Kind.GPU, Backend.CUDA, group_bytes=draw(st.sampled_from([2, 9, 12])) * GIB, node=job.node),
+        since=WALL - draw(st.sampled_from([5.0, 5.0, 599.0, 900.0])),
+        job=job.job,
+        order=draw(st.sampled_from([0, 0, 3])),
+        devices=tuple(d.uuid for d in devices),
+    )
+
+
+@st.composite
 def worlds(draw: st.DrawFn) -> Snapshot:
     there = tuple(draw(nodes(name)) for name in ("atlas", "boreas")[: draw(st.integers(1, 2))])
     running = tuple(draw(runs(100 + n, there)) for n in range(draw(st.integers(0, 5))))
     waiting = tuple(draw(jobs(n, there)) for n in range(1, draw(st.integers(2, 9))))
+    many = draw(st.integers(0, 3)) if running else 0
+    asked = tuple(draw(requests(n, there, running)) for n in range(1, many + 1))
     turned = {"overtaking": "none"} if draw(st.integers(0, 7)) == 0 else {}
     knobs = draw(st.sampled_from([EXACT, Knobs()]))
     if turned:
         knobs = Knobs.with_overrides(turned)
     queue_hold = draw(st.sampled_from([None] * 20 + [Hold("ann", 0.0)]))
-    return a_snapshot(*there, running=running, waiting=waiting, knobs=knobs, queue_hold=queue_hold)
+    return a_snapshot(*there, running=running, waiting=waiting, knobs=knobs, queue_hold=queue_hold, asked=asked)
 
 
 def in_full(snapshot: Snapshot) -> tuple[list[Decision], Bar | None]:
     """Return every job's decision at its turn and the plan that is kept, each question asked in full at each place."""
     board, bar, first, found = Board(snapshot), None, None, []
+    pressing = Pressing(board)
     for waiting in ordered(snapshot):
         aside = None if bar is None else asking(Guard(board, bar), waiting)
         if snapshot.knobs.overtaking == "none" and first is not None:
             aside = nobody_passes
-        decision = decide_on(board, waiting, aside)
+        decision = decide_on(board, waiting, pressing.asking(waiting, aside))
         found.append(decision)
         if decision.grant is not None:
             board.admit(started(board, waiting, decision.grant))
-        elif all(check.ok for check in decision.whole):
+        elif all(check.ok for check in decision.whole) and decision.code is not Code.PLACEMENT_PRESSURE:
             first = first or waiting.job
             if bar is None and decision.code is not Code.SET_ASIDE:
                 demand = waiting_demand(waiting)
@@ -177,10 +200,23 @@ def nobody_passes(place: Place, parts: tuple[Part, ...]) -> Check:
     return Check(Code.SET_ASIDE, False, "Strict order.")
 
 
+def asking_all(snapshot: Snapshot) -> Snapshot:
+    """Return the world with everybody known to ask for much, and everybody who runs waiting for more."""
+    there = {node.name: tuple(d.uuid for d in node.devices) for node in snapshot.nodes}
+    ask = Ask(Kind.GPU, Backend.CUDA, group_bytes=12 * GIB)
+    asked = tuple(
+        Pending(n, replace(ask, node=r.node), WALL - 5, r.job, devices=there[r.node])
+        for n, r in enumerate(snapshot.running, 1)
+        if there[r.node]
+    )
+    waiting = tuple(replace(w, later=LATER[: 1 + w.job % 2], hold=None) for w in snapshot.waiting)
+    return replace(snapshot, asked=asked, waiting=waiting)
+
+
 @settings(
     max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-@given(worlds())
+@given(st.one_of(worlds(), worlds().map(asking_all)))
 def test_the_quick_verdict_is_that_of_the_gate_in_full(snapshot: Snapshot) -> None:
     quick = plan(snapshot)
     decisions, bar = in_full(snapshot)
@@ -194,3 +230,4 @@ def test_the_quick_verdict_is_that_of_the_gate_in_full(snapshot: Snapshot) -> No
         assert decision.headline
     held = {d.job for d in decisions if d.code is Code.SET_ASIDE}
     assert {w.job for w in quick.queue if quick.waits_aside(w.job)} == held
+    assert quick.pressed == {d.job for d in decisions if d.code is Code.PLACEMENT_PRESSURE}

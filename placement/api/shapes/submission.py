@@ -42,6 +42,7 @@ class SubmissionBody(Body):
     workers: int | None = None
     gpu: str | None = Field(None, description="none, one or group; left out: none, or what the workload says.")
     exclusive: str | None = Field(None, description="no, device or machine.")
+    reserves: bool | None = Field(None, description="It asks for more devices while it runs: it sees all of its node.")
     node: str | None = None
     device: str | None = Field(None, description="A device's UUID.")
     min_devices: int | None = Field(None, description="Of a group; left out: 1.")

@@ -1,0 +1,159 @@
+"""A real job asks for a second device in the middle of its run, waits behind another job, uses it and lets go."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.scene import end_all, live_leases, rows, scene
+from tests.person import Person
+from tests.service import REPOSITORY, LiveService
+from tests.wait import until
+
+HERE = Path(__file__).parent
+HELD = "SELECT pool, bytes FROM placement_lease WHERE request_id IS NOT NULL AND released_at IS NULL"
+WAITS = "SELECT said FROM placement_insiderequest WHERE state = 'waiting' AND said != ''"
+
+
+@pytest.fixture(scope="module")
+def at() -> Iterator[tuple[LiveService, Person]]:
+    with scene("files", simulate="2x24GiB") as both:
+        yield both
+
+
+@pytest.fixture(autouse=True)
+def _empty(at: tuple[LiveService, Person]) -> Iterator[None]:
+    yield
+    end_all(*at)
+
+
+def _reserver(person: Person, first: str, file: Path, size: int = 12) -> int:
+    job = person.submit(
+        f"exec {sys.executable} {HERE}/reserver.py {size} 1 {file}",
+        gpu="one", device=first, declared_vram="2 GiB", declared_ram="200 MiB", reserves=True,
+    )  # fmt: skip
+    person.wait_for(job, "running")
+    return job
+
+
+def test_a_second_device_in_the_middle_of_a_run(at: tuple[LiveService, Person], tmp_path: Path) -> None:
+    service, person = at
+    first, second = (row[0] for row in rows(service, 'SELECT uuid FROM placement_device ORDER BY "index"'))
+    door, other_s = tmp_path / "door", tmp_path / "other"
+    other = person.submit(
+        f"exec {sys.executable} {HERE}/holder.py vram 16GiB {other_s}",
+        gpu="one", device=second, declared_vram="16 GiB", declared_ram="200 MiB",
+    )  # fmt: skip
+    person.wait_for(other, "running")
+    job = _reserver(person, first, door)
+    until(lambda: any(f"#{other}" in said for (said,) in rows(service, WAITS)), 20, "the reason that it waits for")
+    assert rows(service, HELD) == []
+
+    other_s.touch()
+    until(lambda: rows(service, HELD) == [(second, 12_000_000_000)], 30, "the grant")
+
+    def used() -> bool:
+        return person.job(job)["used"].get(second, 0) >= 12_000_000_000
+
+    until(used, 20, "its use of the second device, as that job's own")
+    assert not [flag for flag in person.job(job)["flags"] if "does not lease" in flag]
+    door.touch()
+    until(lambda: rows(service, HELD) == [], 20, "letting go")
+    assert person.job(job)["state"] == "running"
+    Path(f"{door}.end").touch()
+    assert person.wait_for(job, "finished")["outcome"] == "completed"
+    assert live_leases(service) == 0
+
+
+def test_a_process_that_dies_holds_nothing_while_its_job_goes_on(
+    at: tuple[LiveService, Person], tmp_path: Path
+) -> None:
+    service, person = at
+    (first,) = rows(service, 'SELECT uuid FROM placement_device WHERE "index" = 0')[0]
+    job = person.submit(
+        f"{sys.executable} {HERE}/reserver.py 6 1 {tmp_path}/never & echo $! > {tmp_path}/pid; wait; sleep 60",
+        gpu="one", device=first, declared_vram="2 GiB", declared_ram="200 MiB", reserves=True,
+    )  # fmt: skip
+    until(lambda: len(rows(service, HELD)) == 1, 40, "the grant")
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    until(lambda: rows(service, HELD) == [], 20, "its end to be seen")
+    assert person.job(job)["state"] == "running"
+
+
+def test_two_jobs_that_take_two_devices_crosswise_both_end(at: tuple[LiveService, Person], tmp_path: Path) -> None:
+    """Each holds what the other asks for: one of them is run again from its first line."""
+    service, person = at
+    jobs = [
+        person.submit(
+            f"exec {sys.executable} {HERE}/crosser.py {first} {1 - first} {tmp_path}/notes",
+            gpu="none", declared_ram="200 MiB", reserves=True,
+        )
+        for first in (0, 1)
+    ]  # fmt: skip
+    for job in jobs:
+        assert person.wait_for(job, "finished", 60)["outcome"] == "completed"
+    logs = [person.read(f"/jobs/{job}/log/stdout.log") for job in jobs]
+    assert sorted("run 2" in log for log in logs) == [False, True]
+    told = [one for job in jobs for one in person.call(f"/api/v1/jobs/{job}/requests")["requests"] if one["cycle"]]
+    assert len(told[0]["cycle"]) == 2
+    assert live_leases(service) == 0
+
+
+def test_a_job_that_would_wait_for_itself_is_told_so_at_once(at: tuple[LiveService, Person]) -> None:
+    _, person = at
+    code = "import tidegate; a = tidegate.cuda(16, device_id=0); tidegate.cuda(16, device_id=0)"
+    job = person.submit(f'exec {sys.executable} -c "{code}"', gpu="none", declared_ram="200 MiB", reserves=True)
+    assert person.wait_for(job, "finished", 40)["outcome"] == "failed"
+    assert "would wait for itself" in person.read(f"/jobs/{job}/log/stderr.log")
+
+
+def test_a_job_that_fails_with_a_lease_in_hand_leaves_nothing(at: tuple[LiveService, Person]) -> None:
+    service, person = at
+    code = "import tidegate; kept = tidegate.cuda(16, device_id=0); raise SystemExit(3)"
+    job = person.submit(f'exec {sys.executable} -c "{code}"', gpu="none", declared_ram="200 MiB", reserves=True)
+    assert person.wait_for(job, "finished", 40)["exit_code"] == 3
+    assert rows(service, HELD) == []
+    assert live_leases(service) == 0
+
+
+def test_a_wait_outlasts_the_service(at: tuple[LiveService, Person], tmp_path: Path) -> None:
+    """The service stops at once though a job waits inside its run, and goes on with that wait when it is back."""
+    service, person = at
+    first, second = (row[0] for row in rows(service, 'SELECT uuid FROM placement_device ORDER BY "index"'))
+    other_s, door = tmp_path / "other", tmp_path / "door"
+    other = person.submit(
+        f"exec {sys.executable} {HERE}/holder.py vram 16GiB {other_s}",
+        gpu="one", device=second, declared_vram="16 GiB", declared_ram="200 MiB",
+    )  # fmt: skip
+    person.wait_for(other, "running")
+    job = _reserver(person, first, door)
+    until(lambda: rows(service, WAITS) != [], 20, "the wait")
+
+    service.arguments[service.arguments.index("--port") + 1] = service.address.rpartition(":")[
+        2
+    ]  # as a real one keeps it
+    assert service.stop(20) == 0
+    other_s.touch()
+    service.start()
+    until(lambda: rows(service, HELD) == [(second, 12_000_000_000)], 40, "the grant by the new service")
+    door.touch()
+    Path(f"{door}.end").touch()
+    assert person.wait_for(job, "finished")["outcome"] == "completed"
+
+
+def test_the_example_of_two_stages(at: tuple[LiveService, Person]) -> None:
+    service, person = at
+    first = rows(service, 'SELECT uuid FROM placement_device WHERE "index" = 0')[0][0]
+    job = person.submit(
+        f"exec {sys.executable} {REPOSITORY}/examples/two_stages.py --device 1 --seconds 2",
+        gpu="one", device=first, declared_vram="2 GiB", declared_ram="200 MiB", reserves=True,
+    )  # fmt: skip
+    assert person.wait_for(job, "finished")["outcome"] == "completed"
+    log = person.read(f"/jobs/{job}/log/stdout.log")
+    assert "evaluates on cuda:1, which people call gpu1" in log
+    assert "score" in log

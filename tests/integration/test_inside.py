@@ -1,0 +1,323 @@
+"""Requests of running jobs are rows that only the cycle grants, and leases that end with their holders."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from calibration import clock
+from placement import inside, snapshots
+from placement.domain.errors import NotFound, Refused
+from placement.models import AuditEntry, InsideRequest, InsideSession, Job, Lease, Member, Role
+from placement.runner.identity import identify
+from placement.services import admission, cycle_row, holding, reserving
+from placement.services.ending import release as release_all
+from placement.services.reserving import Call, Step
+from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_running, a_user
+
+pytestmark = pytest.mark.django_db
+ME = identify(os.getpid())
+HERE: dict[str, Any] = {"pid": os.getpid(), "started": ME.start_ticks if ME else 0, "boot": "", "namespace": ""}
+DEAD = {**HERE, "started": 1}
+
+
+@pytest.fixture(autouse=True)
+def _an_account_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placement.services.accounts.problem", lambda user: "")
+
+
+@pytest.fixture
+def job() -> Job:
+    """A job on gpu1 with 13 of 24 GiB."""
+    a_machine()
+    cycle_row.ensure()
+    return a_running(a_user("ada"), started_clock=clock.now(), admitted_clock=clock.now())
+
+
+def asks(job: Job, gib: float, key: str = "k", *, process: dict[str, Any] = HERE, **more: Any) -> InsideRequest:
+    step = more.pop("step", None)
+    sees = more.pop("sees", None)
+    told = {"group_bytes": int(gib * GIB), **more}
+    row, _ = reserving.ask(job, Call(key, told, process, step, sees=sees))
+    return row
+
+
+def cycle(row: InsideRequest) -> InsideRequest:
+    assert admission.run()
+    row.refresh_from_db()
+    return row
+
+
+def test_a_request_waits_until_the_cycle_grants_it_and_counts_for_its_job(job: Job) -> None:
+    row = asks(job, 6, device_id=0)
+    assert row.state == "waiting"
+    assert not Lease.objects.exists()
+
+    assert cycle(row).state == "granted"
+    assert row.members == [
+        {"uuid": UUIDS[0], "device_id": 0, "node": "atlas", "kind": "gpu", "backend": "cuda", "bytes": 6 * GIB}
+    ]
+    lease = Lease.objects.get()
+    assert (lease.job, lease.request, lease.pool, lease.bytes, lease.promise) == (job, row, UUIDS[0], 6 * GIB, True)
+    first, second = snapshots.take().running
+    assert (first.job, first.device, first.more) == (job.pk, UUIDS[1], False)
+    assert (second.job, second.device, second.more) == (job.pk, UUIDS[0], True)
+    assert second.charges[UUIDS[0]].promise
+    assert second.charges[UUIDS[0]].growth == 6 * GIB
+
+
+def test_more_on_the_job_s_own_device_is_added_to_its_charge_there(job: Job) -> None:
+    row = asks(job, 6, device_id=1)
+    assert cycle(row).state == "granted"
+    (running,) = snapshots.take().running
+    charge = running.charges[UUIDS[1]]
+    assert (charge.granted, charge.held, charge.growth) == (19 * GIB, 19 * GIB, 8 * GIB)
+
+
+def test_the_same_key_is_the_same_request(job: Job) -> None:
+    first = asks(job, 6)
+    again, new = reserving.ask(job, Call("k", {"group_bytes": 1}, HERE))
+    assert (again, new) == (first, False)
+    assert InsideRequest.objects.count() == 1
+
+
+def test_what_can_never_be_is_refused_at_once_with_the_arithmetic(job: Job) -> None:
+    row = asks(job, 40)
+    assert (row.state, row.code) == ("refused", "impossible")
+    assert "40.0 GiB" in row.said
+    assert "can give at most" in row.said
+    told = reserving.answer(row)
+    assert told["refusal"]["arithmetic"]
+    assert told["lease"] is None
+
+    itself = asks(job, 12, "k2", device_id=1)
+    assert (itself.state, itself.code) == ("refused", "waits_for_itself")
+    assert f"#{job.pk} itself holds 13.0 GiB" not in itself.said  # it may settle: it uses 11
+    assert "11.0 GiB" in itself.said or "13.0 GiB" in itself.said
+
+
+def test_two_threads_of_one_job_that_want_all_of_a_device_do_not_wait_for_ever(job: Job) -> None:
+    first, second = asks(job, 20, "a", device_id=0), asks(job, 20, "b", device_id=0)
+    assert (first.state, second.state) == ("waiting", "waiting")
+    assert cycle(first).state == "granted"
+    assert cycle(second).state == "refused"
+    assert second.code == "waits_for_itself"
+    assert "20.0 GiB" in second.said
+
+
+def test_a_request_that_waits_says_why_and_is_granted_when_the_other_job_lets_go(job: Job) -> None:
+    other = a_running(job.user, device=UUIDS[0], charges={}, used={})
+    first = cycle(asks(other, 20, "o", device_id=0))
+    row = cycle(asks(job, 6, device_id=0))
+    assert row.state == "waiting"
+    told = reserving.answer(row)
+    assert f"#{other.pk}" in told["reasons"][0]
+    assert row.code in ("booked", "no_room")
+
+    reserving.release(other, first.pk)
+    assert cycle(row).state == "granted"
+    first.refresh_from_db()
+    assert first.state == "released"
+    assert Lease.objects.get(request=first).released_at is not None
+
+
+def test_a_younger_job_does_not_pass_a_request_that_has_a_plan(job: Job) -> None:
+    holder = a_running(job.user, device=UUIDS[0], charges={}, used={}, time_limit_s=60.0, started_clock=clock.now())
+    cycle(asks(holder, 12, "o", device_id=0))
+    row = cycle(asks(job, 20, device_id=0))
+    assert row.state == "waiting"
+    younger = a_job(job.user, declared_vram=8 * GIB, declared_ram=GIB, device_wanted=UUIDS[0], key_workload="other")
+    cycle(row)
+    younger.refresh_from_db()
+    assert (younger.state, younger.code) == ("queued", "set_aside")
+    assert f"what #{job.pk} asks for" in younger.headline
+
+
+def test_a_request_is_not_set_aside_for_a_plan_that_waits_for_its_own_job(job: Job) -> None:
+    """The plan would wait for the job, and the job for the plan."""
+    big = a_job(job.user, declared_vram=20 * GIB, declared_ram=GIB, device_wanted=UUIDS[1], key_workload="big")
+    Job.objects.filter(pk=job.pk).update(time_limit_s=600.0)
+    admission.run()
+    big.refresh_from_db()
+    assert big.state == "queued"
+    assert big.plan
+    assert cycle(asks(job, 4, device_id=1)).state == "granted"
+
+
+def test_a_dead_process_holds_nothing(job: Job) -> None:
+    held, waits = cycle(asks(job, 20, "a", device_id=0, process=DEAD)), asks(job, 1, "b", process=DEAD)
+    alive = cycle(asks(job, 1, "c", device_id=0))
+    assert (held.state, alive.state) == ("granted", "granted")
+
+    assert holding.look([job]) >= 1
+    for row in (held, waits, alive):
+        row.refresh_from_db()
+    assert held.state == "released"
+    assert alive.state == "granted"
+    assert waits.state in ("withdrawn", "released")
+    assert list(inside.promised(inside.leases())[job.pk].values()) == [GIB]
+
+
+def test_a_process_of_another_pid_namespace_is_not_taken_for_dead(job: Job) -> None:
+    row = cycle(asks(job, 6, process={**DEAD, "namespace": "pid:[1]"}, device_id=0))
+    holding.look([job])
+    row.refresh_from_db()
+    assert row.state == "granted"
+
+
+def test_the_end_of_the_job_releases_all_but_what_an_artifact_holds(job: Job) -> None:
+    held, kept = cycle(asks(job, 6, "a", device_id=0)), cycle(asks(job, 7, "b", device_id=0))
+    reserving.outlive(job, kept.pk, "index", 3600)
+    Job.objects.filter(pk=job.pk).update(state="finished", outcome="completed")
+    release_all(job)
+    held.refresh_from_db(), kept.refresh_from_db()
+    assert (held.state, kept.state) == ("released", "granted")
+    (left,) = snapshots.take().running
+    assert (left.job, left.more, left.charges[UUIDS[0]].held) == (job.pk, True, 7 * GIB)
+
+    InsideRequest.objects.filter(pk=kept.pk).update(outlives=timezone.now() - timedelta(seconds=1))
+    holding.look([])
+    assert not inside.leases()
+    assert not snapshots.take().running
+
+
+def test_the_leases_of_a_step_pass_to_its_process_when_it_ends(job: Job) -> None:
+    step = Step("s1", "train", restartable=True)
+    held, waits = cycle(asks(job, 6, "a", device_id=0, step=step)), asks(job, 9, "b", device_id=0, step=step)
+    reserving.end(job, "s1", 1, "finished")
+    held.refresh_from_db(), waits.refresh_from_db()
+    assert (held.state, waits.state) == ("granted", "withdrawn")
+    assert held.session.key.startswith("process:")
+    assert InsideSession.objects.get(key="s1").ended_at is not None
+
+
+def test_exclusive_means_that_nobody_is_there(job: Job) -> None:
+    row = cycle(asks(job, 0, device_id=0, exclusive=True))
+    assert row.state == "granted"
+    assert row.members[0]["bytes"] == 0
+    newcomer = a_job(job.user, declared_vram=GIB, declared_ram=GIB, device_wanted=UUIDS[0], key_workload="other")
+    admission.run()
+    newcomer.refresh_from_db()
+    assert (newcomer.state, newcomer.code) == ("queued", "exclusive_device")
+    more = asks(job, 1, "k2", device_id=0)
+    assert (more.state, more.code) == ("refused", "waits_for_itself")
+
+
+def test_only_devices_that_the_process_sees_are_granted(job: Job) -> None:
+    row = asks(job, 6, device_id=0, sees=(UUIDS[1],))
+    assert (row.state, row.code) == ("refused", "not_visible")
+    assert "gpu0" in row.said
+    assert cycle(asks(job, 1, "k2", sees=(UUIDS[0], "GPU-other"))).members[0]["uuid"] == UUIDS[0]
+
+
+def test_a_group_is_granted_whole_or_not_at_all(job: Job) -> None:
+    row = cycle(asks(job, 6, min_devices=2, max_devices=2))
+    assert row.state == "granted"
+    assert sorted((m["uuid"], m["bytes"]) for m in row.members) == [(UUIDS[0], 3 * GIB), (UUIDS[1], 3 * GIB)]
+    more = cycle(asks(job, 36, "k2", min_devices=2, max_devices=2))
+    assert more.state == "refused"
+    assert more.code == "waits_for_itself"
+    never = asks(job, 100, "k3", max_devices=2)
+    assert never.state == "refused"
+    assert never.code == "impossible"
+
+
+def test_what_is_no_request_is_refused_in_words(job: Job) -> None:
+    for told in ({}, {"kind": "cpu", "group_bytes": 1}, {"backend": "metal", "group_bytes": 1}):
+        with pytest.raises(Refused):
+            reserving.ask(job, Call("bad", told, HERE))
+    with pytest.raises(NotFound):
+        reserving.found(job, 77)
+
+
+def test_a_lease_that_is_taken_back_is_announced_and_gone_at_its_deadline(job: Job) -> None:
+    row = cycle(asks(job, 6, device_id=0))
+    holding.revoke(row, "olga", 30)
+    row.refresh_from_db()
+    (told,) = reserving.answer(row)["notices"]
+    assert told["lease"] == row.pk
+    assert 28 < told["seconds_left"] <= 30
+    assert "olga" in told["sentence"]
+    assert told["must_free"] == [{"uuid": UUIDS[0], "bytes": 6 * GIB}]
+    assert not told["final"]
+
+    InsideRequest.objects.filter(pk=row.pk).update(revoke_at=timezone.now() - timedelta(seconds=1))
+    holding.look([job])
+    row.refresh_from_db()
+    assert row.state == "revoked"
+    assert not inside.leases()
+    assert reserving.answer(row)["revocation"]["final"]
+
+
+def test_the_tick_s_row_shows_what_was_granted_since(job: Job) -> None:
+    cycle(asks(job, 6, "a", device_id=0)), cycle(asks(job, 2, "b", device_id=1))
+    lent = inside.promised(inside.leases())[job.pk]
+    charges = inside.mirrored(job, lent)
+    assert charges[UUIDS[0]]["granted"] == 6 * GIB
+    assert charges[UUIDS[0]]["basis"] == inside.BASIS
+    assert charges[UUIDS[1]]["held"] == 15 * GIB
+    assert charges[UUIDS[1]]["inside"] == 2 * GIB
+    job.charges = charges
+    assert inside.granted(charges[UUIDS[1]]) == 15 * GIB
+    before = [r.charges for r in snapshots.take().running]
+    job.save(update_fields=["charges"])
+    assert [r.charges for r in snapshots.take().running] == before  # what the row has for pages is not counted twice
+    assert inside.mirrored(job, {})[UUIDS[1]]["held"] == 13 * GIB
+    assert UUIDS[0] not in inside.mirrored(job, {})
+
+
+def test_the_page_and_the_api_tell_what_a_job_holds_and_asked_for(client: Client, job: Job) -> None:
+    olga = a_user("olga", Role.OPERATOR)
+    held, waits = cycle(asks(job, 6, "a", device_id=0)), asks(job, 9, "b", device_id=1)
+    flags = inside.waits([job.pk], {UUIDS[1]: "gpu1"})
+    assert flags == {job.pk: ["waits for 9.0 GiB on gpu1"]}
+    client.force_login(job.user)
+    text = client.get(f"/jobs/{job.pk}").content.decode()
+    assert "Asked for while it ran" in text
+    assert "6.0 GiB on gpu0" in text
+    assert "Take it back" not in text
+    told = client.get(f"/api/v1/jobs/{job.pk}/requests").json()["requests"]
+    assert [(one["id"], one["state"]) for one in told] == [(waits.pk, "waiting"), (held.pk, "granted")]
+    assert client.post(f"/jobs/{job.pk}/requests/{held.pk}/revoke").status_code == 403
+
+    client.force_login(olga)
+    assert "Take it back" in client.get(f"/jobs/{job.pk}").content.decode()
+    client.post(f"/jobs/{job.pk}/requests/{held.pk}/revoke")
+    held.refresh_from_db()
+    assert held.revoke_at is not None
+    assert held.revoked_by == "olga"
+    assert "being taken back" in client.get(f"/jobs/{job.pk}").content.decode()
+    again = client.post(f"/api/v1/jobs/{job.pk}/requests/{held.pk}/revoke")
+    assert again.status_code == 409
+    assert AuditEntry.objects.filter(action="revoke lease").count() == 1
+
+
+def test_a_cycle_is_told_on_the_page_as_it_was(client: Client, job: Job) -> None:
+    row = asks(job, 6, device_id=0)
+    link = {"request": row.pk, "job": job.pk, "step": "", "wants": 6 * GIB, "on": ["gpu0"], "waits_for": [],
+            "holds": [{"device": "gpu1", "bytes": 13 * GIB, "alone": False}]}  # fmt: skip
+    InsideRequest.objects.filter(pk=row.pk).update(
+        state="refused", said="It waited in a ring.", reasons={"cycle": {"ring": [row.pk], "links": [link]}}
+    )
+    client.force_login(job.user)
+    text = client.get(f"/jobs/{job.pk}").content.decode()
+    assert "held 13.0 GiB on gpu1 and waited for 6.0 GiB on gpu0" in text
+
+
+def test_what_is_asked_for_inside_counts_under_the_owner_s_quota(job: Job) -> None:
+    """13 of 20 GiB are held: 6 more fit, 3 wait for another job of theirs, 4 never fit beside what the job holds."""
+    Member.objects.filter(user=job.user).update(quota_vram=20 * GIB)
+    other = a_running(job.user, device="", charges={}, used={}, gpu="none")
+    assert cycle(asks(job, 6, "a", device_id=0)).state == "granted"
+    waits = cycle(asks(other, 3, "b", device_id=0))
+    assert (waits.state, waits.code) == ("waiting", "quota")
+    group = cycle(asks(other, 4, "c", min_devices=2, max_devices=2))
+    assert (group.state, group.code) == ("waiting", "quota")
+    never = asks(Job.objects.get(pk=job.pk), 4, "d", device_id=0)
+    assert (never.state, never.code) == ("refused", "quota")
+    assert "20.0 GiB" in never.said

@@ -1,0 +1,134 @@
+"""A person takes a device for a while: a job that waits its turn, is held exactly, and ends when nothing uses it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from calibration.domain.samples import Identity, PoolSample, PoolState, ProcessSample, Reading
+from placement import snapshots
+from placement.domain.errors import Refused
+from placement.domain.knobs import Knobs
+from placement.domain.taken import Wish
+from placement.models import Job, Lease, Notice
+from placement.services import admission, cycle_row, taking
+from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placement.services.accounts.problem", lambda user: "")
+    a_machine()
+    cycle_row.ensure()
+
+
+def taken(wish: Wish, **more: Any) -> Job:
+    job = taking.take(a_user("ada"), wish)
+    admission.run()
+    Job.objects.filter(pk=job.pk).update(**more)
+    return Job.objects.select_related("user").get(pk=job.pk)
+
+
+def test_part_of_a_device_is_held_exactly_whatever_is_used_of_it() -> None:
+    job = taken(Wish("atlas", UUIDS[0], 6 * GIB, 7200, "a notebook"))
+    assert (job.state, job.device, job.argv) == ("admitted", UUIDS[0], ["sleep", "7200"])
+    assert Lease.objects.get(pool=UUIDS[0]).bytes == 6 * GIB
+    (running,) = snapshots.take().running
+    assert running.charges[UUIDS[0]].promise
+    assert running.charges[UUIDS[0]].held == 6 * GIB
+    assert not running.cold
+
+
+def test_a_device_alone_lets_nobody_else_in() -> None:
+    job = taken(Wish("atlas", UUIDS[0]))
+    other = a_job(job.user, declared_vram=GIB, declared_ram=GIB, device_wanted=UUIDS[0], key_workload="other")
+    admission.run()
+    other.refresh_from_db()
+    assert (job.state, other.code) == ("admitted", "exclusive_device")
+
+
+def test_a_whole_machine_can_be_taken() -> None:
+    job = taken(Wish("atlas"))
+    assert (job.state, job.exclusive, job.gpu, job.name) == ("admitted", "machine", "none", "hold of atlas")
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [Wish("atlas", seconds=10), Wish("atlas", seconds=9e6), Wish("gone"), Wish("atlas", "GPU-x"),
+     Wish("atlas", UUIDS[0], 0), Wish("atlas", UUIDS[0], 99 * GIB)],
+)  # fmt: skip
+def test_what_cannot_be_taken_is_refused(wish: Wish) -> None:
+    with pytest.raises(Refused):
+        taking.take(a_user("ada"), wish)
+    assert not Job.objects.exists()
+
+
+def test_a_hold_that_nothing_uses_is_announced_and_then_ends() -> None:
+    now = timezone.now()
+    job = taken(Wish("atlas", UUIDS[0]), state="running", started_at=now - timedelta(minutes=52), used={UUIDS[0]: 0})
+    knobs = Knobs(taken_idle_minutes=60.0, taken_warning_minutes=10.0)
+    for _ in range(2):
+        taking.look([job], knobs)
+        job.refresh_from_db()
+    assert Notice.objects.filter(job=job, title__contains="soon ends").count() == 1
+    assert "soon ends" in taking.words(job)[0]
+    assert job.stop_requested_at is None
+
+    Job.objects.filter(pk=job.pk).update(started_at=now - timedelta(minutes=61))
+    job.refresh_from_db()
+    taking.look([job], knobs)
+    job.refresh_from_db()
+    assert (job.stop_reason, job.stop_requested_at is not None) == ("unused", True)
+    assert "61 min" in job.evidence["unused"]["sentence"]
+
+
+@pytest.mark.parametrize("used", [GIB, None])
+def test_one_that_is_used_or_that_nobody_can_tell_of_stays(used: int | None) -> None:
+    long_ago = timezone.now() - timedelta(hours=5)
+    job = taken(Wish("atlas", UUIDS[0]), state="running", started_at=long_ago, used={UUIDS[0]: used})
+    taking.look([job], Knobs())
+    job.refresh_from_db()
+    assert job.stop_requested_at is None
+    assert job.taken_used_at is not None
+
+
+def test_processes_of_the_person_on_the_device_count_for_the_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taking, "account_of", lambda job: "ada")
+    job = taken(Wish("atlas", UUIDS[0]), state="running")
+    names = {7: "ada", 8: "bob", 9: "ada", 10: "ada", 11: "ada"}
+    groups = {11: "/c"}
+    processes = {
+        pid: ProcessSample(pid, 0, pid, user=user, name="p", cgroup=groups.get(pid, "")) for pid, user in names.items()
+    }
+    on_device = tuple((pid, GIB) for pid in (7, 8, 10, 11))
+    pool = PoolSample(UUIDS[0], "vram", "gpu0", PoolState.OK, total=24 * GIB, used=4 * GIB, processes=on_device)
+    reading = Reading("atlas", "b", 1.0, 1.0, {UUIDS[0]: pool}, processes)
+    told = taking.theirs([job], reading, {10: "another's"}.get, {"/c": "job:9"}.get)
+    assert told == {job.pk: frozenset({Identity("b", 7, 7)})}
+
+
+def test_the_page_of_a_device_and_the_api_take_it(client: Client) -> None:
+    ada = a_user("ada")
+    client.force_login(ada)
+    text = client.get(f"/devices/atlas/{UUIDS[0]}").content.decode()
+    assert "Take it" in text
+    answer = client.post(f"/devices/atlas/{UUIDS[0]}/take", {"hours": "2", "size": "4 GiB", "why": "a notebook"})
+    assert answer.status_code == 302
+    job = Job.objects.get()
+    assert (job.kind, job.declared_vram, job.note) == ("hold", 4 * GIB, "a notebook")
+    Job.objects.filter(pk=job.pk).update(
+        state="running", node="atlas", device=UUIDS[0], started_at=timezone.now() - timedelta(minutes=40),
+        charges={UUIDS[0]: {"granted": GIB, "held": GIB, "at_start": GIB, "cap": None, "margin": 0}},
+    )  # fmt: skip
+    text = client.get(f"/devices/atlas/{UUIDS[0]}").content.decode()
+    assert "taken" in text
+    assert "40 min" in text
+    told = client.post("/api/v1/holds", {"node": "atlas", "hours": 1}, content_type="application/json")
+    assert told.status_code == 201
+    assert told.json()["job"]["name"] == "hold of atlas"
