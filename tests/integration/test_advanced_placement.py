@@ -46,9 +46,9 @@ def errors(client: Client, **fields: str) -> str:
 
 
 def test_the_live_answer_says_what_each_device_would_give(client: Client, ada: Any) -> None:
-    assert answer(client, **PAIR, **EXACT) == "Would get 3.0 GiB on gpu0, 3.0 GiB on gpu1 and 1.0 GiB of RAM."
+    assert answer(client, **PAIR, **EXACT) == "Would get 3.0 GiB on gpu0 and 3.0 GiB on gpu1, with 1.0 GiB of RAM."
     one = answer(client, gpu="one", memory="exact", per_device_memory="5 GiB", device=UUIDS[1])
-    assert one == "Would get 5.0 GiB on gpu1 and 1.0 GiB of RAM."
+    assert one == "Would get 5.0 GiB on gpu1, with 1.0 GiB of RAM."
     assert answer(client, gpu="none") == "Would get 1.0 GiB of RAM."
     assert not Job.objects.exists()
 
@@ -56,7 +56,7 @@ def test_the_live_answer_says_what_each_device_would_give(client: Client, ada: A
 def test_the_live_answer_says_what_it_waits_for(client: Client, ada: Any) -> None:
     a_running(ada, node=Device.objects.get(uuid=UUIDS[1]).node.name)
     said = answer(client, **PAIR, memory="exact", per_device_memory="20 GiB")
-    assert re.match(r"Waits: .*20\.0 GiB.*gpu1", said)
+    assert re.match(r"Waits: needs 20\.0 GiB.*gpu1", said)
 
 
 def test_the_live_answer_says_that_it_can_never_be_granted_with_the_arithmetic(client: Client, ada: Any) -> None:
@@ -74,7 +74,7 @@ def test_shares_by_room_fill_devices_of_unlike_size(client: Client, ada: Any) ->
     asked = {**PAIR, "memory": "exact", "group_memory": "24 GiB"}
     assert answer(client, **asked).startswith("Can never be granted: ")
     a_pool(node, UUIDS[1], "gpu1", 24 * GIB, 0)
-    assert re.match(r"Would get \S+ GiB on gpu1, \S+ GiB on gpu0 and", answer(client, **asked, uneven="on"))
+    assert re.match(r"Would get \S+ GiB on gpu1 and \S+ GiB on gpu0, with", answer(client, **asked, uneven="on"))
 
 
 def test_what_the_form_asks_for_is_what_is_stored_and_comes_back_when_used_again(client: Client, ada: Any) -> None:
