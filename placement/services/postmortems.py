@@ -22,7 +22,7 @@ def of(
     """Return the finding on an end, None where no memory ran out. ``now`` is a reading (unix second) that saw it."""
     if verdict.memory is None or verdict.outcome not in (Outcome.CAP_EXCEEDED, Outcome.OUT_OF_MEMORY):
         return None
-    pool = RAM if verdict.memory == "ram" else job.device
+    pool = RAM if verdict.memory == "ram" else _device(job)
     if not pool or not job.node:
         return None
     charge = job.charges.get(pool, {})
@@ -56,6 +56,19 @@ def is_victim(job: Job) -> bool:
     """Return whether somebody else took the memory that this run lacked."""
     found = job.evidence.get("postmortem")
     return isinstance(found, dict) and found.get("blame") == Blame.VICTIM
+
+
+def _device(job: Job) -> str:
+    """Return the device that ran out: of a group the one that the watchdog named, else the one nearest to its cap."""
+    named = job.evidence.get("watchdog", {}).get("pool")
+    if named in job.devices or len(job.devices) < 2:
+        return named if named in job.devices else job.device
+
+    def left(device: str) -> int:
+        charge = job.charges.get(device, {})
+        return (charge.get("cap") or charge.get("granted") or 0) - (job.used.get(device) or 0)
+
+    return min(job.devices, key=left)
 
 
 def _seen(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 
 from placement.models import Device, Job, Role
 from placement.services import jobs
@@ -131,6 +132,21 @@ def test_the_api_gives_the_same_answer_and_takes_the_same_words(client: Client, 
     Job.objects.update(state="finished", outcome="failed")
     again = jobs.retry(ada, made["id"])
     assert again.devices_wanted == Job.objects.get(pk=made["id"]).devices_wanted
+
+
+def test_a_retry_with_more_reserves_more_of_each_device(client: Client, ada: Any) -> None:
+    client.post("/submit", form(**PAIR, **EXACT))
+    job = Job.objects.get()
+    charges = {uuid: {"granted": 3 * GIB, "held": 3 * GIB, "at_start": 3 * GIB, "cap": 4 * GIB} for uuid in UUIDS}
+    evidence = {"memory": "vram", "watchdog": {"next_charge": 5 * GIB}}
+    ended = {"state": "finished", "outcome": "cap_exceeded", "evidence": evidence, "charges": charges}
+    Job.objects.update(**ended, device=UUIDS[0], more_devices=UUIDS[1], started_at=timezone.now())
+    page = client.get(f"/jobs/{job.pk}").content.decode()
+    assert "Retry with 5.0 GiB" in page
+    client.post(f"/jobs/{job.pk}/retry", {"vram": str(5 * GIB)})
+    again = Job.objects.latest("pk")
+    assert again.request().shares(2) == (5 * GIB, 5 * GIB)
+    assert again.declared_vram is None
 
 
 def test_a_sweep_of_groups_makes_groups(client: Client, ada: Any) -> None:

@@ -16,9 +16,19 @@ from calibration.domain.samples import RAM, Claim, Identity, PoolSample, PoolSta
 from calibration.models import Sediment
 from placement import snapshots
 from placement.api.shapes.job import JobAnswer
-from placement.domain.jobs import State
+from placement.domain.jobs import Outcome, State
+from placement.domain.outcomes import Verdict
 from placement.models import DecisionRecord, Device, Job, Lease, Role
-from placement.services import admission, capping, cycle_row, device_environment, ending, explaining, node_tick
+from placement.services import (
+    admission,
+    capping,
+    cycle_row,
+    device_environment,
+    ending,
+    explaining,
+    node_tick,
+    postmortems,
+)
 from placement.services.learning import Windows, owner
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_pool, a_user
 
@@ -266,3 +276,19 @@ def test_what_is_reserved_exactly_is_the_rung_that_counts() -> None:
     assert [(rung["basis"], rung["bytes"], rung["why"]) for rung in counted] == [
         ("declared", 3 * GIB, "reserved exactly")
     ]
+
+
+def test_of_a_group_that_ran_out_the_device_nearest_to_its_cap_is_looked_at_unless_one_was_named() -> None:
+    job = a_pair(a_user("ann", Role.ADMIN))
+    admission.run()
+    job.refresh_from_db()
+    caps = {uuid: {**job.charges[uuid], "cap": 10 * GIB} for uuid in UUIDS}
+    job.charges, job.used, job.node = caps, {UUIDS[0]: GIB, UUIDS[1]: 9 * GIB}, "testnode"
+    verdict = Verdict(Outcome.OUT_OF_MEMORY, "", "nothing", "vram")
+    found = postmortems.of(job, verdict, None, timezone.now(), None)
+    assert found is not None
+    assert found.used == 9 * GIB
+    job.evidence = {"watchdog": {"pool": UUIDS[0], "used": 2 * GIB}}
+    found = postmortems.of(job, verdict, None, timezone.now(), None)
+    assert found is not None
+    assert found.used == 2 * GIB
