@@ -85,7 +85,7 @@ def whole_log(request: HttpRequest, job_id: Id, asked: Query[StreamAsked]) -> St
 @noun.read("/jobs/{int:job_id}/memory", Memory)
 def memory(request: HttpRequest, job_id: Id, asked: Query[MemoryAsked]) -> dict[str, Any]:
     """Return what a job held of its device or of RAM over time."""
-    drawn = held.drawn(found(job_id), asked.kind)
+    drawn = held.drawn(found(job_id), "ram" if asked.kind == "ram" else f"device-{asked.number}")
     if drawn is None:
         return {"step": 1, "at": [], "amounts": [], "levels": {}}
     trace = drawn.trace

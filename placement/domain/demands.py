@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from calibration.domain.estimate import Basis, Estimate
+from calibration.domain.estimate import Basis, Estimate, Rung
 from placement.domain import reservations
 from placement.domain.requests import Gpu, Request
 from placement.domain.snapshot import Pool, Waiting
@@ -76,7 +76,12 @@ def promised(request: Request, estimate: Estimate) -> Estimate:
     if found is None or not request.exact:
         return estimate
     share, note = request.largest_share(request.min_devices), "reserved exactly: it is held until the end, used or not"
-    vram = replace(found, need=share, basis=Basis.DECLARED, margin=0, notes=(note,), at_least=None)
+    own = Basis.DECLARED
+    rungs = tuple(
+        Rung(own, share, 0, "reserved exactly", counted=True) if rung.basis is own else replace(rung, counted=False)
+        for rung in found.rungs
+    )
+    vram = replace(found, need=share, basis=Basis.DECLARED, margin=0, rungs=rungs, notes=(note,), at_least=None)
     pools = {**estimate.pools, "vram": vram}
     needs = [pool.need for pool in pools.values()]
     known = sum(need for need in needs if need is not None)

@@ -203,13 +203,13 @@ class Board:
     def _by_share(self, request: Request, vram: Ask, devices: tuple[Device, ...]) -> list[Part]:
         """Return a group's parts where its memory is divided by the room of each device, largest first.
 
-        By the room that there is now, or by the most that each could give, where that is too little.
+        By the room that there is now, or by the most that each could give, where that is too little or one has none.
         """
         amount, own = request.group_memory or 0, request.per_device_memory or 0
         ledgers = [self.ledger(device.pool, device.measurable) for device in devices]
         now = [max(0, (ledger.left(0) or 0) - own) for ledger in ledgers]
         ever = [max(0, (at_most(ledger, 0) or 0) - own) for ledger in ledgers]
-        shares = by_room(amount, now if sum(now) >= amount else ever)
+        shares = by_room(amount, now if sum(now) >= amount and min(now) > 0 else ever)
         parts = [
             self._device_part(replace(vram, need=share + own), device, request.exclusive)
             for device, share in zip(devices, shares, strict=True)

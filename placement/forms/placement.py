@@ -75,7 +75,7 @@ class PlacementForm(forms.Form):
             least = data["min_devices"] or 1
             most = data["max_devices"] or least
             said |= {"min_devices": least, "max_devices": most, "prefer_max": data["prefer_max"]}
-        if gpu == "one" or said["max_devices"] == 1:
+        else:
             said["device"] = data["device"]
         if data["memory"] != "exact":
             return said

@@ -34,7 +34,10 @@ def of(seen: Asked, names: Mapping[str, str]) -> str:
         why = seen.headline[found.end() :] if found else seen.headline
         return f"Can never be granted{where}: {why}"
     grant = mapping(seen.decision.get("grant"))
-    return _gets(grant, names) if seen.fits_now and grant else f"Waits: {seen.headline}"
+    if seen.fits_now and grant:
+        return _gets(grant, names)
+    words = seen.headline
+    return words if words.startswith("Waits ") else f"Waits: {words.replace('Needs ', 'needs ', 1)}"
 
 
 def _gets(grant: Mapping[str, Any], names: Mapping[str, str]) -> str:
@@ -43,7 +46,7 @@ def _gets(grant: Mapping[str, Any], names: Mapping[str, str]) -> str:
     parts = [f"{gib(whole(charges.get(uuid)))} on {names.get(uuid, uuid)}" for uuid in uuids if uuid in charges]
     alone = [names.get(uuid, uuid) for uuid in uuids if uuid not in charges]  # their memory is the node's RAM
     ram = f"{gib(whole(charges.get(RAM)))} of RAM{f' for {_and(alone)}' if alone else ''}"
-    return f"Would get {_and([*parts, ram])}."
+    return f"Would get {_and(parts)}, with {ram}." if parts else f"Would get {ram}."
 
 
 def _and(words: Sequence[str]) -> str:

@@ -70,7 +70,8 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
         held, cap, margin = (whole(charge.get(name)) for name in ("held", "cap", "margin"))
         top = cap or granted
         near = ", extrapolated since the last exact reading" if charge.get("approximate") and peaks is None else ""
-        mark = "≈ " if near else "" if peaks is None else "peak "
+        of_several = pool != RAM and len(job.devices) > 1  # of which the most that one held is kept, not whose it was
+        mark = "≈ " if near else "" if peaks is None else "peak, at most " if of_several else "peak "
         found.append(
             ChargeRow(
                 kind="ram" if pool == RAM else "device",
@@ -128,17 +129,28 @@ def _listed(found: Sequence[Any]) -> str:
     return ", ".join(str(one) for one in found[:5]) + (", …" if len(found) > 5 else "")
 
 
-def kinds(job: Job) -> tuple[tuple[str, str], ...]:
-    """Return the kinds of memory that a job's charts are about, () for one that ended without having started."""
+def kinds(job: Job, names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return what a job's charts are about, () for one that ended without having started: of a group each device."""
     if job.state == State.FINISHED and (job.started_at is None or not job.charges):
         return ()
     takes_device = bool(job.device) if job.charges else job.gpu != Gpu.NONE
-    return ((("device", "Device memory"),) if takes_device else ()) + (("ram", "RAM"),)
+    devices = [("device", "Device memory")] if takes_device else []
+    if len(job.devices) > 1:
+        devices = [(f"device-{number}", names.get(uuid, uuid)) for number, uuid in enumerate(job.devices)]
+    return (*devices, ("ram", "RAM"))
+
+
+def pool_of(job: Job, kind: str) -> str:
+    """Return the pool that "ram", "device" (the first) or "device-1" (counted from 0) is of a job, "" for none."""
+    if kind == "ram":
+        return RAM
+    number = int(kind.removeprefix("device").lstrip("-") or 0)
+    return job.devices[number] if number < len(job.devices) else ""
 
 
 def drawn(job: Job, kind: str) -> Drawn | None:
-    """Return what the chart of "device" or "ram" shows, None where the job holds none or has not started."""
-    pool = RAM if kind == "ram" else job.device
+    """Return what the chart of a kind shows (see ``pool_of``), None where the job holds none or has not started."""
+    pool = pool_of(job, kind)
     charge = mapping(mapping(job.charges).get(pool))
     if not pool or not charge or job.started_at is None:
         return None
@@ -164,7 +176,7 @@ def _peaks(job: Job) -> dict[str, Any]:
     """Return the most that was seen of each pool, None where it was not watched or nothing of the run was kept."""
     kept = Sediment.objects.filter(owner=f"job:{job.pk}").order_by("-pk").first()
     peaks = mapping(kept.peaks if kept else None)
-    return {RAM: peaks.get("ram"), job.device: peaks.get("vram")}
+    return {RAM: peaks.get("ram"), **dict.fromkeys(job.devices, peaks.get("vram"))}
 
 
 def _percent(part: int | None, top: int | None) -> float | None:

@@ -30,10 +30,11 @@ def of(job: Job) -> Raised | None:
         return None
     evidence = mapping(job.evidence)
     kind = str(evidence.get("memory") or "")
-    pool = {"ram": RAM, "vram": job.device}.get(kind)
-    if mapping(evidence.get("postmortem")).get("blame") == Blame.VICTIM or not pool:
+    pools = {"ram": (RAM,), "vram": job.devices}.get(kind, ())
+    if mapping(evidence.get("postmortem")).get("blame") == Blame.VICTIM or not pools:
         return None
-    charged = whole(mapping(mapping(job.charges).get(pool)).get("at_start"))
+    charges = [whole(mapping(mapping(job.charges).get(pool)).get("at_start")) for pool in pools]
+    charged = None if None in charges else max(charge for charge in charges if charge is not None)
     need = _need(job, kind, whole(mapping(evidence.get("watchdog")).get("next_charge")))
     if charged is None or need is None or need <= charged:
         return None
@@ -42,7 +43,9 @@ def of(job: Job) -> Raised | None:
 
 
 def _need(job: Job, kind: str, least: int | None) -> int | None:
-    """Return what the estimate asks for the run again, if ``least`` bytes are declared for it."""
+    """Return what the estimate asks for the run again, if ``least`` bytes are declared for it, or reserved."""
+    if kind == "vram" and job.request().exact:
+        return least
     again = copy.copy(job)
     name = f"declared_{kind}"
     setattr(again, name, max(getattr(job, name) or 0, least or 0) or None)

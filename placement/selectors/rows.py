@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from calibration.domain.resources import gib
+from calibration.domain.resources import gib, total
 from calibration.domain.samples import RAM
 from placement.domain.arrays import with_index
 from placement.domain.jobs import State
@@ -72,6 +72,7 @@ class RunningRow:
     tone: str
     used: str
     exact: str = field(repr=False)
+    each: str  # of a group: what it uses of each device
     cap: str
     ram: str
     filled: float | None
@@ -134,11 +135,11 @@ def waiting(job: Job) -> WaitingRow:
 
 def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
     """Return the line of an admitted or running job; ``devices`` maps UUID to name."""
-    main = job.device if job.device and job.device in mapping(job.charges) else RAM
-    charge = mapping(mapping(job.charges).get(main))
-    used, granted = whole(mapping(job.used).get(main)), whole(charge.get("granted"))
-    cap = whole(charge.get("cap"))
-    aside = mapping(mapping(job.charges).get(RAM)) if main != RAM else {}
+    own = [uuid for uuid in job.devices if uuid in mapping(job.charges)]
+    pools = own or [RAM]
+    uses = [whole(mapping(job.used).get(pool)) for pool in pools]
+    used, granted = total(uses), total(_charged(job, pool, "granted") for pool in pools)
+    aside = mapping(mapping(job.charges).get(RAM)) if own else {}
     ram = whole(mapping(job.used).get(RAM))
     share = min(100.0, round(used / granted * 100)) if used is not None and granted else None
     return RunningRow(
@@ -152,7 +153,8 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
         tone=tanks.tone(job.pk),
         used=wording.of(wording.steady(used), granted) if granted is not None else gib(wording.steady(used)),
         exact=f"{used:,} bytes" if used is not None else "not measured",
-        cap=f"cap {gib(cap)}" if cap is not None else "no cap",
+        each=_each([(devices.get(pool, pool), use) for pool, use in zip(pools, uses, strict=True)]),
+        cap=_caps([_charged(job, pool, "cap") for pool in pools]),
         ram=f"RAM {wording.of(wording.steady(ram), whole(aside.get('granted')))}" if aside else "",
         filled=share,
         state=job.state,
@@ -161,6 +163,25 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
         words=words(job),
         progress=progress.of(job),
     )
+
+
+def _charged(job: Job, pool: str, what: str) -> int | None:
+    return whole(mapping(mapping(job.charges).get(pool)).get(what))
+
+
+def _each(uses: Sequence[tuple[str, int | None]]) -> str:
+    """Return "gpu0 2.0 GiB · gpu1 3.0 GiB", "" of no group."""
+    words = (f"{name} {'not measured' if used is None else gib(wording.steady(used))}" for name, used in uses)
+    return " · ".join(word.replace(" ", "\N{NO-BREAK SPACE}") for word in words) if len(uses) > 1 else ""
+
+
+def _caps(caps: Sequence[int | None]) -> str:
+    """Return "cap 18.0 GiB", of a group "caps 2.2 to 2.3 GiB each" or, where they read the same, "cap 2.3 GiB each"."""
+    known = [cap for cap in caps if cap is not None]
+    if not known:
+        return "no cap"
+    low, high, each = gib(min(known)), gib(max(known)), " each" if len(caps) > 1 else ""
+    return f"cap {high}{each}" if low == high else f"caps {low} to {high}{each}"
 
 
 def words(job: Job) -> tuple[str, ...]:

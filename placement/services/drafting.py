@@ -123,12 +123,18 @@ def _devices_wanted(submission: Submission) -> dict[str, Any] | None:
     }
 
 
-def group_of(job: Job) -> dict[str, Any]:
-    """Return the fields of a submission that say how many devices a job asks for, and what it reserves of them."""
+def group_of(job: Job, at_least: int = 0) -> dict[str, Any]:
+    """Return the fields of a submission that say how many devices a job asks for, and what it reserves of them.
+
+    What is reserved exactly is raised until a device is given ``at_least`` so many bytes.
+    """
     asked = job.devices_wanted
     if not asked:
         return {}
     each, together = asked["per_device"], asked["group"]
+    request = job.request()
+    if request.exact and at_least > (share := request.largest_share(request.min_devices)):
+        each = (each or 0) + at_least - share
     return {
         "min_devices": asked["min"],
         "max_devices": asked["max"],

@@ -151,7 +151,8 @@ def cancel(user: User, job_id: int) -> str:
 def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyType({})) -> Job:
     """Submit a finished job again as it was, as a new job that names the old one.
 
-    ``at_least`` are bytes by kind ("ram", "vram") that are declared for it where less was.
+    ``at_least`` are bytes by kind ("ram", "vram") that are declared for it where less was; where device memory is
+    reserved exactly, that is raised.
     """
     old = own(user, job_id)
     # What is no amount stays what it is, to be refused as in any submission.
@@ -175,7 +176,7 @@ def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyTyp
         kind=old.kind,
         node=old.node_wanted,
         device=old.device_wanted,
-        **drafting.group_of(old),
+        **drafting.group_of(old, more.pop("vram") if old.request().exact and more.get("vram", 0) > 0 else 0),
         declared_ram=more.get("ram", old.declared_ram),
         declared_vram=more.get("vram", old.declared_vram),
         time_limit_s=old.time_limit_s,

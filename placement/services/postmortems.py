@@ -31,7 +31,7 @@ def of(
     """
     if verdict.memory is None or verdict.outcome not in (Outcome.CAP_EXCEEDED, Outcome.OUT_OF_MEMORY):
         return None
-    pool = RAM if verdict.memory == "ram" else _fullest(job)
+    pool = RAM if verdict.memory == "ram" else _device(job)
     if not pool or not job.node:
         return None
     charge = job.charges.get(pool, {})
@@ -58,15 +58,6 @@ def of(
     )
 
 
-def _fullest(job: Job) -> str:
-    """Return the device on which a run was nearest to what it was granted, or most above it; "" without any."""
-
-    def above(device: str) -> int:
-        return (job.used.get(device) or 0) - job.charges.get(device, {}).get("granted", 0)
-
-    return max(job.devices, key=above, default="")
-
-
 def kept(finding: Finding) -> dict[str, Any]:
     """Return the finding as the job's evidence keeps it."""
     words = {"blame": finding.blame.value, "told": finding.told, "grower": finding.who}
@@ -77,6 +68,19 @@ def is_victim(job: Job) -> bool:
     """Return whether somebody else took the memory that this run lacked."""
     found = job.evidence.get("postmortem")
     return isinstance(found, dict) and found.get("blame") == Blame.VICTIM
+
+
+def _device(job: Job) -> str:
+    """Return the device that ran out: of a group the one that the watchdog named, else the one nearest to its cap."""
+    named = job.evidence.get("watchdog", {}).get("pool")
+    if named in job.devices or len(job.devices) < 2:
+        return named if named in job.devices else job.device
+
+    def left(device: str) -> int:
+        charge = job.charges.get(device, {})
+        return (charge.get("cap") or charge.get("granted") or 0) - (job.used.get(device) or 0)
+
+    return min(job.devices, key=left)
 
 
 def _seen(

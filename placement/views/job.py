@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from django_htmx.http import HttpResponseStopPolling
 from placement.charts import job as chart
 from placement.domain.errors import Refused, UnreadableSecret
 from placement.models import Job, Role
-from placement.selectors import access, held, job, kept, learned, remedy, tanks
+from placement.selectors import access, devices, held, job, kept, learned, remedy, tanks
 from placement.selectors.queue import digest
 from placement.services import accounts, editing, jobs, priorities, revoking, secrets, taught
 from placement.views import wake
@@ -26,7 +27,7 @@ def page(request: HttpRequest, job_id: int) -> HttpResponse:
     row = found(job_id)
     context: dict[str, Any] = _context(request, row)
     context["private"] = job.private(request.user, row)
-    context["charts"] = held.kinds(row)
+    context["charts"] = held.kinds(row, devices.named())
     if context["private"]:
         context["variables"] = _variables(row)
         context["arguments"] = learned.arguments(row)
@@ -49,7 +50,7 @@ def fragment(request: HttpRequest, job_id: int) -> HttpResponse:
 @door()
 def memory(request: HttpRequest, job_id: int, kind: str) -> HttpResponse:
     """Return the figure of what the job used of its device or of RAM, 204 where it is drawn already."""
-    if kind not in ("device", "ram"):
+    if not re.fullmatch(r"ram|device(-[0-9]{1,2})?", kind):
         raise Http404(f"There is no memory of the kind {kind}.")
     drawn = held.drawn(found(job_id), kind)
     if drawn is None:

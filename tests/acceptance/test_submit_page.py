@@ -68,6 +68,32 @@ def test_a_command_and_enter_make_one_job(page: Page, person: Person) -> None:
     expect(page.locator("#id_command")).to_have_value("")
 
 
+def test_a_group_is_asked_for_with_the_keyboard_and_answered_while_typing(page: Page) -> None:
+    page.fill("#id_command", "sleep 60")
+    page.locator('[name="gpu"][value="none"]').focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_label("Devices, at least")).to_have_value("2")
+    expect(page.get_by_label("Of the group together")).to_be_hidden()
+    page.locator("#placement > summary").press("Enter")
+    page.locator('[name="memory"][value="auto"]').press("ArrowRight")
+    page.get_by_label("Of the group together").fill("6 GiB")
+    never = "Can never be granted: it needs 2 devices of one node, and there is 1"
+    expect(page.locator("#answer")).to_contain_text(never, timeout=SOON)
+    page.get_by_label("Devices, at least").fill("1")
+    expect(page.locator("#answer")).to_contain_text("Would get 6.0 GiB on gpu0, with ", timeout=SOON)
+    page.set_viewport_size({"width": 390, "height": 900})
+    assert not violations(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.goto("/submit")  # as a draft
+    expect(page.get_by_label("Of the group together")).to_have_value("6 GiB")
+    expect(page.locator('[name="gpu"][value="group"]')).to_be_checked()
+    page.locator("#submit-button").click()
+    page.wait_for_url(re.compile(r"/jobs/\d+$"))
+    expect(page.locator("#job")).to_contain_text("of 6.0 GiB granted", timeout=SOON)
+    page.get_by_role("button", name="Cancel").first.click()
+
+
 def test_in_a_text_of_several_lines_enter_is_a_new_line_and_with_ctrl_it_submits(page: Page, person: Person) -> None:
     page.fill("#id_command", "echo one")
     page.press("#id_command", "Shift+Enter")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 
 from placement.models import Device, Job, Role
 from placement.services import jobs
@@ -46,9 +47,9 @@ def errors(client: Client, **fields: str) -> str:
 
 
 def test_the_live_answer_says_what_each_device_would_give(client: Client, ada: Any) -> None:
-    assert answer(client, **PAIR, **EXACT) == "Would get 3.0 GiB on gpu0, 3.0 GiB on gpu1 and 1.0 GiB of RAM."
+    assert answer(client, **PAIR, **EXACT) == "Would get 3.0 GiB on gpu0 and 3.0 GiB on gpu1, with 1.0 GiB of RAM."
     one = answer(client, gpu="one", memory="exact", per_device_memory="5 GiB", device=UUIDS[1])
-    assert one == "Would get 5.0 GiB on gpu1 and 1.0 GiB of RAM."
+    assert one == "Would get 5.0 GiB on gpu1, with 1.0 GiB of RAM."
     assert answer(client, gpu="none") == "Would get 1.0 GiB of RAM."
     assert not Job.objects.exists()
 
@@ -56,7 +57,7 @@ def test_the_live_answer_says_what_each_device_would_give(client: Client, ada: A
 def test_the_live_answer_says_what_it_waits_for(client: Client, ada: Any) -> None:
     a_running(ada, node=Device.objects.get(uuid=UUIDS[1]).node.name)
     said = answer(client, **PAIR, memory="exact", per_device_memory="20 GiB")
-    assert re.match(r"Waits: .*20\.0 GiB.*gpu1", said)
+    assert re.match(r"Waits: needs 20\.0 GiB.*gpu1", said)
 
 
 def test_the_live_answer_says_that_it_can_never_be_granted_with_the_arithmetic(client: Client, ada: Any) -> None:
@@ -74,7 +75,7 @@ def test_shares_by_room_fill_devices_of_unlike_size(client: Client, ada: Any) ->
     asked = {**PAIR, "memory": "exact", "group_memory": "24 GiB"}
     assert answer(client, **asked).startswith("Can never be granted: ")
     a_pool(node, UUIDS[1], "gpu1", 24 * GIB, 0)
-    assert re.match(r"Would get \S+ GiB on gpu1, \S+ GiB on gpu0 and", answer(client, **asked, uneven="on"))
+    assert re.match(r"Would get \S+ GiB on gpu1 and \S+ GiB on gpu0, with", answer(client, **asked, uneven="on"))
 
 
 def test_what_the_form_asks_for_is_what_is_stored_and_comes_back_when_used_again(client: Client, ada: Any) -> None:
@@ -131,6 +132,21 @@ def test_the_api_gives_the_same_answer_and_takes_the_same_words(client: Client, 
     Job.objects.update(state="finished", outcome="failed")
     again = jobs.retry(ada, made["id"])
     assert again.devices_wanted == Job.objects.get(pk=made["id"]).devices_wanted
+
+
+def test_a_retry_with_more_reserves_more_of_each_device(client: Client, ada: Any) -> None:
+    client.post("/submit", form(**PAIR, **EXACT))
+    job = Job.objects.get()
+    charges = {uuid: {"granted": 3 * GIB, "held": 3 * GIB, "at_start": 3 * GIB, "cap": 4 * GIB} for uuid in UUIDS}
+    evidence = {"memory": "vram", "watchdog": {"next_charge": 5 * GIB}}
+    ended = {"state": "finished", "outcome": "cap_exceeded", "evidence": evidence, "charges": charges}
+    Job.objects.update(**ended, device=UUIDS[0], more_devices=UUIDS[1], started_at=timezone.now())
+    page = client.get(f"/jobs/{job.pk}").content.decode()
+    assert "Retry with 5.0 GiB" in page
+    client.post(f"/jobs/{job.pk}/retry", {"vram": str(5 * GIB)})
+    again = Job.objects.latest("pk")
+    assert again.request().shares(2) == (5 * GIB, 5 * GIB)
+    assert again.declared_vram is None
 
 
 def test_a_sweep_of_groups_makes_groups(client: Client, ada: Any) -> None:

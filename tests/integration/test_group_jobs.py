@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -15,9 +16,19 @@ from calibration.domain.samples import RAM, Claim, Identity, PoolSample, PoolSta
 from calibration.models import Sediment
 from placement import snapshots
 from placement.api.shapes.job import JobAnswer
-from placement.domain.jobs import State
+from placement.domain.jobs import Outcome, State
+from placement.domain.outcomes import Verdict
 from placement.models import DecisionRecord, Device, Job, Lease, Role
-from placement.services import admission, capping, cycle_row, device_environment, ending, explaining, flags
+from placement.services import (
+    admission,
+    capping,
+    cycle_row,
+    device_environment,
+    ending,
+    explaining,
+    flags,
+    postmortems,
+)
 from placement.services.learning import Windows, owner
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_pool, a_user
 
@@ -219,5 +230,65 @@ def test_pages_name_all_devices_of_a_group() -> None:
     client.force_login(user)
     assert "gpu0 + gpu1" in client.get("/").content.decode()
     assert "Starting on gpu0 + gpu1 of testnode." in client.get(f"/jobs/{job.pk}").content.decode()
-    for device in Device.objects.all():
+    for device in Device.objects.select_related("node"):
         assert f"#{job.pk}" in client.get(f"/?device={device.uuid}").content.decode()
+        shown = client.get(f"/devices/{device.node.name}/{device.uuid}").content.decode()
+        assert f"/jobs/{job.pk}" in shown
+        assert "9.0 GiB" in shown
+
+
+def test_a_running_group_shows_what_it_holds_of_each_device() -> None:
+    user = a_user("ann", Role.ADMIN)
+    job = a_pair(user)
+    admission.run()
+    job.refresh_from_db()
+    charges = {**job.charges, UUIDS[0]: {**job.charges[UUIDS[0]], "cap": 10 * GIB}}
+    used = {UUIDS[0]: 2 * GIB, UUIDS[1]: 3 * GIB, RAM: GIB}
+    Job.objects.update(state="running", started_at=timezone.now(), charges=charges, used=used)
+    client = Client()
+    client.force_login(user)
+    now = client.get("/").content.decode()
+    assert "5.0 of 18.0 GiB" in now
+    assert "gpu0 2.0 GiB · gpu1 3.0 GiB" in now.replace("\N{NO-BREAK SPACE}", " ")
+    assert re.search(r"caps 10\.0 GiB to \S+ GiB each", now)
+    page = client.get(f"/jobs/{job.pk}").content.decode()
+    for text in ('id="chart-device-0"', 'id="chart-device-1"', 'id="chart-ram"', "<b>gpu1</b> over its time"):
+        assert text in page
+    drawn = [client.get(f"/jobs/{job.pk}/memory/device-{number}").json() for number in (0, 1)]
+    assert drawn[0]["version"] != drawn[1]["version"]  # caps differ
+    assert client.get(f"/jobs/{job.pk}/memory/device-2").status_code == 200
+    assert client.get(f"/jobs/{job.pk}/memory/tape").status_code == 404
+    levels = [client.get(f"/api/v1/jobs/{job.pk}/memory?number={n}").json()["levels"]["cap"] for n in (0, 1)]
+    assert levels[0] == 10 * GIB != levels[1]
+    Job.objects.update(state="finished", outcome="completed", ended_at=timezone.now())
+    peaks = {"vram": 5 * GIB, "ram": GIB}
+    Sediment.objects.create(owner=f"job:{job.pk}", completed=True, at=timezone.now(), peaks=peaks)
+    assert client.get(f"/jobs/{job.pk}").content.decode().count("peak, at most 5.0 GiB") == 4  # in the bar's name, too
+
+
+def test_what_is_reserved_exactly_is_the_rung_that_counts() -> None:
+    user = a_user("ann", Role.ADMIN)
+    client = Client()
+    client.force_login(user)
+    body = {"command": "x", "cwd": "/tmp", "gpu": "one", "memory": "exact", "per_device_memory": "3 GiB"}
+    seen = client.post("/api/v1/estimate", json.dumps(body), content_type="application/json").json()
+    counted = [rung for rung in seen["estimate"]["pools"]["vram"]["rungs"] if rung["counted"]]
+    assert [(rung["basis"], rung["bytes"], rung["why"]) for rung in counted] == [
+        ("declared", 3 * GIB, "reserved exactly")
+    ]
+
+
+def test_of_a_group_that_ran_out_the_device_nearest_to_its_cap_is_looked_at_unless_one_was_named() -> None:
+    job = a_pair(a_user("ann", Role.ADMIN))
+    admission.run()
+    job.refresh_from_db()
+    caps = {uuid: {**job.charges[uuid], "cap": 10 * GIB} for uuid in UUIDS}
+    job.charges, job.used, job.node = caps, {UUIDS[0]: GIB, UUIDS[1]: 9 * GIB}, "testnode"
+    verdict = Verdict(Outcome.OUT_OF_MEMORY, "", "nothing", "vram")
+    found = postmortems.of(job, verdict, None, timezone.now(), None)
+    assert found is not None
+    assert found.used == 9 * GIB
+    job.evidence = {"watchdog": {"pool": UUIDS[0], "used": 2 * GIB}}
+    found = postmortems.of(job, verdict, None, timezone.now(), None)
+    assert found is not None
+    assert found.used == 2 * GIB

@@ -101,7 +101,8 @@ def crowds(draw: st.DrawFn) -> Snapshot:
         if queue[-1].request.gpu is Gpu.GROUP and exactly is not None:
             request, prefer = queue[-1].request, draw(st.booleans())
             group = (request.min_devices, request.max_devices)
-            queue[-1] = a_waiting(n, None, GIB, group=group, prefer_max=prefer, together=exactly)
+            even = draw(st.booleans())
+            queue[-1] = a_waiting(n, None, GIB, group=group, prefer_max=prefer, together=exactly, even=even)
     return a_snapshot(a_node(*devices), running=tuple(running), waiting=tuple(queue))
 
 
@@ -122,6 +123,8 @@ def test_groups_start_wholly_within_both_rooms_and_an_exclusive_holder_alone(sna
         assert request.min_devices <= len(grant.devices) <= request.max_devices
         assert set(grant.charges) == {*grant.devices, "ram"}
         if request.exact:
+            assert sum(grant.charges[uuid] for uuid in grant.devices) == request.group_memory
+        if request.exact and request.even:
             assert tuple(grant.charges[uuid] for uuid in grant.devices) == request.shares(len(grant.devices))
         for uuid in grant.devices:
             held[uuid] += grant.charges[uuid]

@@ -62,6 +62,13 @@ def test_what_is_there_now_divides_it_and_a_byte_too_much_waits_or_is_never_ther
     assert not could_ever(there, job.request, job.estimate)[0].ok
 
 
+def test_a_device_without_room_is_waited_for_and_not_taken_with_nothing() -> None:
+    full = machine(a_running(9, 4 * GIB, 4 * GIB, device=0))
+    assert decide(full, uneven(6 * GIB)).code is Code.BOOKED
+    pair = decide(full, a_waiting(1, group=(2, 3), together=6 * GIB, even=False))
+    assert pair.grant.devices == ("GPU-2", "GPU-1")
+
+
 def test_the_cycle_starts_what_the_gate_starts() -> None:
     job = uneven(18 * GIB)
     snapshot = a_snapshot(*machine().nodes, waiting=(job,))

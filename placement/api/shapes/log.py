@@ -59,6 +59,7 @@ class MemoryAsked(Query):
     """Which memory."""
 
     kind: Literal["device", "ram"] = "device"
+    number: int = Field(0, ge=0, lt=64, description="Of a group: which of its devices, as in devices, from 0.")
 
 
 class Memory(Shape):
