@@ -126,7 +126,8 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look) -> Tank
         notes.append("no probe can read it: gated on declared capacity alone")
     if device.simulated and "simulated" not in (device.model or device.backend):
         notes.append("simulated")
-    left = min(left, max(0, device.declared - sum(h.held for h in inside))) if left is not None else None
+    held = sum(h.held for h in inside)
+    left = min(left, max(0, device.declared - held)) if left is not None else None
     part = device.declared / total * 100 if total and device.declared < total else None
     if part is not None:
         notes.append(f"{gib(device.declared, total)} of it declared")
@@ -139,6 +140,7 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look) -> Tank
         exact=f"{total or device.declared:,} bytes",
         left=_left(left) if state == "" else "closed",
         left_title=f"{left:,} bytes" if left is not None else "unknown",
+        over=_over(held, device.declared),
         layers=layers,
         owners=legend,
         notes=tuple(notes),
@@ -170,6 +172,7 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
         exact=f"{total:,} bytes" if total else "",
         left=_left(left) if state == "" else "closed",
         left_title=f"{left:,} bytes" if left is not None else "unknown",
+        over=_over(sum(h.held for h in inside), node.ram_declared),
         layers=layers,
         owners=legend,
         notes=tuple(notes),
@@ -179,6 +182,11 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
         if total and node.ram_declared and node.ram_declared < total
         else None,
     )
+
+
+def _over(held: int, declared: int | None) -> str:
+    """Return by how much leases are above what is declared, "" where they are not: a declaration may be lowered."""
+    return gib(held - declared, declared) if declared is not None and held > declared else ""
 
 
 def _left(amount: int | None) -> str:
