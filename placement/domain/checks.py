@@ -155,9 +155,7 @@ def pressure(board: Board, node: Node) -> Check:
         share += f", and {mine / limit:.0%} of what is declared is used by jobs"
     if not node.ram_pressure:
         return Check(Code.RAM_PRESSURE, True, f"RAM of {node.name}: {share}.", figures, ram.pool)
-    words = (
-        f"RAM of {node.name} is short: {share}; above {high:.1%} nothing starts until it is below {low:.1%}."
-    )
+    words = f"RAM of {node.name} is short: {share}; above {high:.1%} nothing starts until it is below {low:.1%}."
     return Check(Code.RAM_PRESSURE, False, words, figures, ram.pool)
 
 

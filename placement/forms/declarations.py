@@ -73,7 +73,7 @@ class DeviceForm(Declaration):
 
     amount = "declared"
     name = forms.CharField(max_length=40)
-    declared = Amount(label="Declared capacity")
+    declared = Amount(label="Declared capacity", capacity=True)
     exclusive_only = forms.BooleanField(required=False, label="Exclusive jobs only")
 
     def __init__(self, *args: Any, device: Device, **options: Any) -> None:
@@ -84,7 +84,9 @@ class NodeForm(Declaration):
     """A node's declaration."""
 
     amount = "ram_declared"
-    ram_declared = Amount(required=False, label="RAM that jobs may take", help_text="Empty: all there is.")
+    ram_declared = Amount(
+        required=False, capacity=True, label="RAM that jobs may take", help_text="Empty: all there is."
+    )
     ram_high = Share(
         required=False,
         label="RAM is short above",
