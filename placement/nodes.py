@@ -43,6 +43,7 @@ def node_of(
         tick_age=tick_age,
         work_age=_work_age(node, at),
         ram_pressure=node.ram_pressure,
+        ram_marks=(node.ram_high, node.ram_low) if node.ram_high and node.ram_low else None,
         disk_free=node.disk_free,
         processes_free=node.processes_free,
         simulated=any(d.simulated for d in devices),

@@ -55,8 +55,8 @@ def times(amount: int, factor: float) -> int:
     return -(-product.numerator // product.denominator)
 
 
-def parse_bytes(text: object) -> int:
-    """Return the bytes that a typed amount means, rounded up; a bare number is MiB.
+def parse_bytes(text: object, *, up: bool = True) -> int:
+    """Return the bytes that a typed amount means, rounded up (a capacity: down); a bare number is MiB.
 
     Units are B, KB, MB, GB, TB (decimal) and KiB, MiB, GiB, TiB (binary), in any case. A comma is a decimal
     comma; where it could as well group thousands (``1,500``) the text is refused. 0 is an amount.
@@ -77,7 +77,7 @@ def parse_bytes(text: object) -> int:
         raise BadAmount(
             f"{digits!r} can be read in two ways. Write {digits.replace(',', '')} or {digits.replace(',', '.')}."
         )
-    return _bytes(digits.replace(",", "."), _UNITS[unit], shown, up=True)
+    return _bytes(digits.replace(",", "."), _UNITS[unit], shown, up=up)
 
 
 def from_gb_request(gb: float | Decimal) -> int:

@@ -14,6 +14,7 @@ from placement.domain.conditions import After, Tie
 from placement.domain.future import frees
 from placement.domain.jobs import Outcome, State
 from placement.domain.places import Board
+from placement.domain.pressure import marks_of
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Device, Node, Pool, Snapshot, Waiting
 
@@ -177,7 +178,7 @@ def _without(board: Board, node: Node, gone: frozenset[int]) -> Node:
     devices = tuple(replace(device, pool=_freed(device.pool, given)) for device in node.devices)
     short = node.ram_pressure
     if short and ram.used is not None and ram.total:
-        short = ram.used > board.knobs.ram_low * ram.total
+        short = ram.used > marks_of(node.ram_marks, board.knobs)[1] * ram.total
     return replace(node, ram=ram, devices=devices, ram_pressure=short)
 
 

@@ -11,6 +11,7 @@ from placement.domain.decision import Check, Code, Figures
 from placement.domain.demands import Demand, Part, gives
 from placement.domain.knobs import Knobs
 from placement.domain.places import Board, Place, in_force, name_of
+from placement.domain.pressure import limit_of, marks_of
 from placement.domain.snapshot import Device, Hold, Node, Pool
 
 GIVEN_UP = ("gone", "stale", "joining")
@@ -155,15 +156,16 @@ def reading(board: Board, pool: Pool, device: Device | None) -> Check:
 
 def pressure(board: Board, node: Node) -> Check:
     """Return whether the node's RAM is out of its high mark (and below the low one again)."""
-    ram, knobs = node.ram, board.knobs
-    figures = {"used": ram.used, "total": ram.total, "high": knobs.ram_high, "low": knobs.ram_low}
+    ram, (high, low) = node.ram, marks_of(node.ram_marks, board.knobs)
+    figures: dict[str, int | float | str | None] = {"used": ram.used, "total": ram.total, "high": high, "low": low}
     share = f"{ram.used / ram.total:.0%} used" if ram.used is not None and ram.total else "use unknown"
+    if (limit := limit_of(ram.declared, ram.total)) is not None:
+        mine = sum(r.charges[ram.pool].used or 0 for r in board.on_node(node.name) if ram.pool in r.charges)
+        figures |= {"jobs_use": mine, "declared": limit}
+        share += f", and {mine / limit:.0%} of what is declared is used by jobs"
     if not node.ram_pressure:
         return Check(Code.RAM_PRESSURE, True, f"RAM of {node.name}: {share}.", figures, ram.pool)
-    words = (
-        f"RAM of {node.name} is short: {share}; above {knobs.ram_high:.1%} nothing starts "
-        f"until it is below {knobs.ram_low:.1%}."
-    )
+    words = f"RAM of {node.name} is short: {share}; above {high:.1%} nothing starts until it is below {low:.1%}."
     return Check(Code.RAM_PRESSURE, False, words, figures, ram.pool)
 
 

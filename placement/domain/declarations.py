@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from calibration.domain.resources import MOST, gib
-from placement.domain import watch_policy
+from placement.domain import devices, watch_policy
 
-_SWITCHES = frozenset({"exclusive_only", "draining", "one_pool"})
+_ACCELERATOR = devices.Device(devices.Kind.GPU, (devices.Backend.CUDA,), 0, 1)
 DEVICE_FIELDS = ("name", "declared", "exclusive_only", "draining", "one_pool")
 NODE_FIELDS = ("ram_declared", "ram_high", "ram_low", "draining", "watch_policy")
 
@@ -24,7 +26,9 @@ def device_problems(
     if "name" in changes:
         found |= _name(changes["name"], taken)
     if "declared" in changes:
-        found |= _amount("declared", changes["declared"], total, label)
+        found |= _amount("declared", changes["declared"], total, label, _ACCELERATOR)
+    if "exclusive_only" in changes:
+        found |= _by_the_rules("exclusive_only", _ACCELERATOR, exclusive_only=changes["exclusive_only"])
     return found | _switches(changes)
 
 
@@ -34,7 +38,7 @@ def node_problems(
     """Return a sentence per wrong field; ``marks`` are the high and low share after the change."""
     found = _unknown(changes, NODE_FIELDS)
     if changes.get("ram_declared") is not None:
-        found |= _amount("ram_declared", changes["ram_declared"], total, label)
+        found |= _amount("ram_declared", changes["ram_declared"], total, label, devices.Device())
     for name, share in zip(("ram_high", "ram_low"), marks, strict=True):
         if share is not None and not _is_share(share):
             found[name] = "It must be a share above 0 and at most 1, such as 0.9; empty means the knob's."
@@ -108,11 +112,22 @@ def _unknown(changes: Mapping[str, object], allowed: tuple[str, ...]) -> dict[st
 
 
 def _switches(changes: Mapping[str, object]) -> dict[str, str]:
-    return {
-        name: "It must be on or off."
-        for name, value in changes.items()
-        if name in _SWITCHES and not isinstance(value, bool)
-    }
+    found = {}
+    for name in ("draining", "one_pool"):
+        try:
+            devices.switch(name, changes.get(name, False))
+        except TypeError as error:
+            found[name] = str(error)
+    return found
+
+
+def _by_the_rules(field: str, like: devices.Device, **value: Any) -> dict[str, str]:
+    """Return why a device cannot be declared with a value, in the words of the rules for declared devices."""
+    try:
+        replace(like, **value)
+    except (TypeError, ValueError) as error:
+        return {field: str(error)}
+    return {}
 
 
 def _name(name: object, taken: frozenset[str]) -> dict[str, str]:
@@ -125,13 +140,12 @@ def _name(name: object, taken: frozenset[str]) -> dict[str, str]:
     return {}
 
 
-def _amount(field: str, amount: object, total: int | None, label: str) -> dict[str, str]:
-    if not isinstance(amount, int) or isinstance(amount, bool):
-        return {field: "It must be a whole number of bytes."}
-    if amount <= 0:
-        return {field: "It must be above 0; to keep jobs away, drain it instead."}
+def _amount(field: str, amount: object, total: int | None, label: str, like: devices.Device) -> dict[str, str]:
+    if wrong := _by_the_rules(field, like, capacity=amount):
+        return wrong
+    assert isinstance(amount, int)
     if amount > MOST:
-        return {field: f"It must be at most {MOST:,} bytes."}
+        return {field: f"{gib(amount)} are more than any machine has."}
     if total is not None and amount > total:
         return {field: f"{label} has {gib(total, amount)}; {gib(amount, total)} cannot be declared."}
     return {}

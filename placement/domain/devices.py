@@ -48,7 +48,9 @@ class Device:
         if self.id is not None and self.id < 0:
             raise ValueError(f"The id of a device is 0 or more, not {self.id}.")
         if self.capacity is not None and self.capacity < 1:
-            raise ValueError(f"A capacity of {self.capacity} bytes is none; it is 1 byte or more.")
+            raise ValueError(
+                f"A capacity of {self.capacity} bytes is none: it is 1 byte or more. To keep everybody away, drain it."
+            )
         if self.kind is Kind.CPU:
             if self.backends or self.id is not None or self.exclusive_only:
                 raise ValueError("A CPU has no backend and no id, and is never for one holder alone.")

@@ -14,6 +14,7 @@ from placement.domain.demands import Part
 from placement.domain.durations import Remaining, Sure, remaining
 from placement.domain.gate import Look
 from placement.domain.places import Board, in_force
+from placement.domain.pressure import marks_of
 from placement.domain.reservations import Ledger, floor
 from placement.domain.snapshot import Node, Pool, Running
 
@@ -208,7 +209,7 @@ def pressure(board: Board, node: Node, until: Mapping[int, float] | None = None)
         return None
     ledger = board.ledger(ram)
     own = line(board, ledger) if until is None else Line(ledger, until)
-    return own, math.floor(ram.used - board.knobs.ram_low * ram.total) + 1
+    return own, math.floor(ram.used - marks_of(node.ram_marks, board.knobs)[1] * ram.total) + 1
 
 
 def first_room(

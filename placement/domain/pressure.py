@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from placement.domain.knobs import Knobs
+
 _SLACK = 1e-9  # shares are decimal texts held in binary
+
+
+def marks_of(own: tuple[float, float] | None, knobs: Knobs) -> tuple[float, float]:
+    """Return the high and the low mark of a node: its own, else the knobs'."""
+    return own if own is not None else (knobs.ram_high, knobs.ram_low)
+
+
+def limit_of(declared: int | None, total: int | None) -> int | None:
+    """Return the bytes that jobs may use of RAM, None where nothing less than all of it is declared."""
+    return None if declared is None or (total is not None and declared >= total) else declared
 
 
 def under_pressure(

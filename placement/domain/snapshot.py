@@ -92,6 +92,7 @@ class Node:
     tick_age: float | None = 0.0  # since a tick last finished
     work_age: float | None = 0.0  # since the start worker last took a message it was sent (None: never sent one)
     ram_pressure: bool = False  # latched: entered above the high mark, left below the low one
+    ram_marks: tuple[float, float] | None = None  # its own high and low mark, shares; None: the knobs'
     disk_free: int | None = None  # bytes where run directories live
     processes_free: int | None = None  # how many processes may still be made
     simulated: bool = False

@@ -14,6 +14,13 @@ from placement.forms.fields import Amount
 from placement.models import Device, Node
 
 
+class Share(forms.FloatField):
+    """A share; the service says what it may be."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}), **options)
+
+
 class Declaration(forms.Form):
     """A declaration with the values that the admin saw, so that nobody overwrites what they have not seen."""
 
@@ -46,6 +53,8 @@ class Declaration(forms.Form):
 
     def _could_be(self, name: str, value: object, stored: object) -> bool:
         """Return whether this field can have held the value: the page that says so came back from a browser."""
+        if isinstance(self.base_fields[name], Share):
+            return value is None or type(value) is float
         if name != self.amount:
             return type(value) is type(stored)
         return value is None or (type(value) is int and 0 <= value <= MOST)
@@ -64,7 +73,7 @@ class DeviceForm(Declaration):
 
     amount = "declared"
     name = forms.CharField(max_length=40)
-    declared = Amount(label="Declared capacity")
+    declared = Amount(label="Declared capacity", capacity=True)
     exclusive_only = forms.BooleanField(required=False, label="Exclusive jobs only")
     one_pool = forms.BooleanField(
         required=False,
@@ -80,7 +89,15 @@ class NodeForm(Declaration):
     """A node's declaration."""
 
     amount = "ram_declared"
-    ram_declared = Amount(required=False, label="RAM that jobs may take", help_text="Empty: all there is.")
+    ram_declared = Amount(
+        required=False, capacity=True, label="RAM that jobs may take", help_text="Empty: all there is."
+    )
+    ram_high = Share(
+        required=False,
+        label="RAM is short above",
+        help_text="A share of it in use, such as 0.925, from which on nothing starts. Empty: the knob's.",
+    )
+    ram_low = Share(required=False, label="and until it is below", help_text="A lower share, such as 0.85.")
     watch_policy = forms.ChoiceField(
         required=False,
         choices=[("", "as the knob watch_policy says"), *((policy.value, WORDS[policy]) for policy in Policy)],

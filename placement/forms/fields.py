@@ -39,10 +39,14 @@ def parse_seconds(text: str) -> float:
 
 
 class Amount(forms.CharField):
-    """Memory with a unit, as bytes. A text that still reads as ``stored`` does keeps the stored bytes."""
+    """Memory with a unit, as bytes. A text that still reads as ``stored`` does keeps the stored bytes.
 
-    def __init__(self, *, stored: int | None = None, **options: Any) -> None:
+    What is asked for is rounded up to a byte, a ``capacity`` down.
+    """
+
+    def __init__(self, *, stored: int | None = None, capacity: bool = False, **options: Any) -> None:
         super().__init__(max_length=40, **options)
+        self.capacity = capacity
         self.stored = stored
         self.widget.attrs.setdefault("inputmode", "text")
         self.widget.attrs.setdefault("autocomplete", "off")
@@ -54,7 +58,7 @@ class Amount(forms.CharField):
         if self.stored is not None and text == gib(self.stored):
             return self.stored
         try:
-            return parse_bytes(text)
+            return parse_bytes(text, up=not self.capacity)
         except BadAmount as error:
             raise forms.ValidationError(str(error)) from error
 

@@ -141,13 +141,9 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look, names: 
         notes.append("no probe can read it: gated on declared capacity alone")
     if device.simulated and "simulated" not in (device.model or device.backend):
         notes.append("simulated")
-    left = (
-        left
-        if shares
-        else min(left, max(0, device.declared - sum(h.held for h in inside)))
-        if left is not None
-        else None
-    )
+    held = 0 if shares else sum(h.held for h in inside)  # of one pool with RAM nothing is held but RAM
+    if left is not None and not shares:
+        left = min(left, max(0, device.declared - held))
     part = device.declared / total * 100 if total and device.declared < total and not shares else None
     if part is not None:
         notes.append(f"{gib(device.declared, total)} of it declared")
@@ -160,6 +156,7 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look, names: 
         exact=f"{total or device.declared:,} bytes",
         left=_left(left) if state == "" else "closed",
         left_title=f"{left:,} bytes" if left is not None else "unknown",
+        over=_over(held, device.declared),
         layers=layers,
         owners=legend,
         notes=tuple(notes),
@@ -192,6 +189,7 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
         exact=f"{total:,} bytes" if total else "",
         left=_left(left) if state == "" else "closed",
         left_title=f"{left:,} bytes" if left is not None else "unknown",
+        over=_over(sum(h.held for h in inside), node.ram_declared),
         layers=layers,
         owners=legend,
         notes=tuple(notes),
@@ -201,6 +199,11 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
         if total and node.ram_declared and node.ram_declared < total
         else None,
     )
+
+
+def _over(held: int, declared: int | None) -> str:
+    """Return by how much leases are above what is declared, "" where they are not: a declaration may be lowered."""
+    return gib(held - declared, declared) if declared is not None and held > declared else ""
 
 
 def _left(amount: int | None) -> str:

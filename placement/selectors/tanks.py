@@ -72,6 +72,7 @@ class Tank:
     state: str = ""
     device: int | None = None
     declared: int | None = None
+    over: str = ""  # by how much more is leased than declared: then nothing new starts
     declared_at: float | None = None  # percent of the total, None where it is the total
 
     @property

@@ -22,7 +22,7 @@ from calibration.probes.choose import Instrument
 from placement import inside, snapshots
 from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
-from placement.domain.pressure import under_pressure
+from placement.domain.pressure import limit_of, marks_of, under_pressure
 from placement.models import Job, Node
 from placement.services import (
     capping,
@@ -270,21 +270,25 @@ def _store(agent: Agent, jobs: list[Job], reading: Reading, found: Attribution, 
             instrument_store.forget_pools(agent.node, agent.pools)
         instrument_store.add_points(points)
         instrument_store.store_processes(agent.node, lists)
-        _store_node(agent, reading, now, knobs)
+        _store_node(agent, jobs, reading, now, knobs)
     agent.inhabitants.wrote(lists)
 
 
-def _store_node(agent: Agent, reading: Reading, now: float, knobs: Knobs) -> None:
-    marks = Node.objects.filter(name=agent.node).values_list("pk", "ram_pressure", "ram_high", "ram_low").first()
-    if marks is None:
+def _store_node(agent: Agent, jobs: list[Job], reading: Reading, now: float, knobs: Knobs) -> None:
+    columns = ("pk", "ram_pressure", "ram_high", "ram_low", "ram_declared")
+    row = Node.objects.filter(name=agent.node).values_list(*columns).first()
+    if row is None:
         return
-    pk, pressed, high, low = marks
+    pk, pressed, high, low, declared = row
     ram = reading.pools[RAM]
+    marks = marks_of((high, low) if high and low else None, knobs)
+    limit = limit_of(declared, ram.total)
+    mine = None if limit is None else sum(job.used.get(RAM) or 0 for job in jobs)
     Node.objects.filter(pk=pk).update(
         tick_clock=now,
         epoch=clock.epoch(),
         boot_id=reading.boot_id,
-        ram_pressure=under_pressure(pressed, ram.total, ram.free, high or knobs.ram_high, low or knobs.ram_low),
+        ram_pressure=under_pressure(pressed, ram.total, ram.free, *marks, limit=limit, used_of_limit=mine),
         disk_free=machine.disk_free(settings.RUNS),
         processes_free=machine.processes_free(len(reading.processes)),
         capacity_note=reading.capacity_note[:200],

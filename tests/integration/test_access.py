@@ -22,6 +22,8 @@ SAMPLES = {
     "node_id": 1,
     "device_id": 1,
     "hook_id": 1,
+    "request_id": 1,
+    "lease_id": 1,
     "kind": "device",
     "node": "atlas",
     "pool": "ram",

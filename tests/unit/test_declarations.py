@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from placement.domain.declarations import device_effects, device_problems, node_problems
+from placement.domain.devices import Backend, Device, Kind
 
 GIB = 2**30
 
@@ -100,3 +102,19 @@ def test_a_node_may_go_back_to_all_there_is_and_to_the_knobs_marks() -> None:
     changes = {"ram_declared": None, "ram_high": None, "ram_low": None, "draining": True}
 
     assert node_problems(changes, label="atlas", total=64 * GIB, marks=(None, None)) == {}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("declared", 0, {"capacity": 0}),
+        ("declared", True, {"capacity": True}),
+        ("declared", None, {"capacity": None}),
+        ("exclusive_only", 1, {"exclusive_only": 1}),
+    ],
+)
+def test_what_is_refused_is_refused_in_the_words_of_the_rules(field: str, value: Any, rule: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError)) as refused:
+        Device(**{"kind": Kind.GPU, "backends": (Backend.CUDA,), "id": 0, "capacity": 1, **rule})
+    found = device_problems({field: value}, label="gpu0", total=None, taken=frozenset())
+    assert found == {field: str(refused.value)}

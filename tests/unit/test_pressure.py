@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.domain.pressure import under_pressure
+from placement.domain.knobs import Knobs
+from placement.domain.pressure import limit_of, marks_of, under_pressure
 
 REFERENCE = (0.85, 0.75)
 
@@ -67,3 +68,18 @@ def test_vectors(samples: list[dict[str, int | None]], want: list[bool]) -> None
 def test_own_marks() -> None:
     used = [{"capacity": 1000, "available": 1000 - n} for n in (924, 925, 900, 851, 850, 900)]
     assert played(used, (0.925, 0.85)) == [False, True, True, True, False, False]
+
+
+def test_a_node_has_its_own_marks_or_the_knobs() -> None:
+    assert marks_of(None, Knobs()) == (0.925, 0.85)
+    assert marks_of(REFERENCE, Knobs()) == REFERENCE
+
+
+@pytest.mark.parametrize(
+    ("declared", "total", "want"),
+    [(None, 100, None), (100, 100, None), (120, 100, None), (60, 100, 60), (60, None, 60)],
+)
+def test_a_declaration_is_a_limit_where_it_is_less_than_all_there_is(
+    declared: int | None, total: int | None, want: int | None
+) -> None:
+    assert limit_of(declared, total) == want

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from placement.api.shapes.judgement import Held
-from placement.api.shapes.kinds import Amount, Body, Bytes, MaybeMoment, Query, Shape
+from placement.api.shapes.kinds import Body, Bytes, Capacity, MaybeMoment, Query, Shape
 from placement.api.shapes.queue import Pool
 
 
@@ -103,7 +103,7 @@ class DeviceDeclared(Declared):
     """What is declared of a device."""
 
     name: str = Field("", min_length=1, max_length=40)
-    declared: Amount = None
+    declared: Capacity = None
     exclusive_only: bool = False
     one_pool: bool = False
 
@@ -123,7 +123,7 @@ class DeviceBody(DeviceDeclared):
 class NodeDeclared(Declared):
     """What is declared of a node."""
 
-    ram_declared: Amount = Field(None, description="Bytes, or text with a unit; null: all there is.")
+    ram_declared: Capacity = Field(None, description="Bytes, or text with a unit; null: all there is.")
     ram_high: float | None = Field(None, description="A share; null: the knob's.")
     ram_low: float | None = Field(None, description="A share; null: the knob's.")
     watch_policy: str = Field("", description="The watchdog's: warn, risk or cap; empty: the knob's.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -28,9 +29,9 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def _amount(value: Any) -> Any:
+def _amount(value: Any, *, up: bool = True) -> Any:
     if isinstance(value, str):
-        return parse_bytes(value)  # BadAmount is a ValueError with its sentence
+        return parse_bytes(value, up=up)  # BadAmount is a ValueError with its sentence
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise ValueError("It must be bytes as a whole number, or text such as 24 GiB.")
     return value
@@ -43,6 +44,14 @@ Amount = Annotated[
     Field(description='Bytes, or text with a unit ("24 GiB"; a bare number in text is MiB).'),
 ]
 """Bytes as sent: a whole number, or text with a unit."""
+
+Capacity = Annotated[
+    int | None,
+    BeforeValidator(partial(_amount, up=False)),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "pattern": r"\d"}, {"type": "null"}]}),
+    Field(description='Bytes, or text with a unit ("24 GB"; a bare number in text is MiB), rounded down to a byte.'),
+]
+"""What a device or a node can give, as sent."""
 
 Id = Annotated[int, Field(ge=0)]
 """A number in a path."""
