@@ -77,9 +77,9 @@ class Plan:
         return self._cycle.bar
 
     @property
-    def pressed(self) -> frozenset[int]:
-        """Return the jobs that have room and wait because what they will ask for has none."""
-        return frozenset(self._cycle.pressed)
+    def pressed(self) -> Mapping[int, float]:
+        """Return the jobs that have room and wait because what they will ask for has none, for how many seconds."""
+        return self._cycle.pressed
 
     def waits_aside(self, job: int) -> bool:
         """Return whether the job has room and waits only because it would delay an older one."""
@@ -133,7 +133,7 @@ class Cycle:
         self.board = Board(snapshot)
         self.bar: Bar | None = None
         self.aside: set[int] = set()
-        self.pressed: set[int] = set()  # have room, but what they will ask for has not
+        self.pressed: dict[int, float] = {}  # have room, but what they will ask for has not; for how long at most
         self.starts: list[Start] = []
         self._rooms = Rooms(self.board)
         self._prospects = Prospects(self.board, self._rooms)
@@ -152,10 +152,11 @@ class Cycle:
             return
         if barred(self.board, waiting):
             return
-        fitting = self._unpressed(waiting, fitting)
-        if not fitting:
-            self.pressed.add(waiting.job)
+        unpressed = self._unpressed(waiting, fitting)
+        if not unpressed:
+            self.pressed[waiting.job] = self._pressing.longest(waiting, [(fit[0].place, fit[1]) for fit in fitting])
             return
+        fitting = unpressed
         passing = self._passing(waiting, fitting)
         if not passing:
             self.aside.add(waiting.job)

@@ -61,6 +61,11 @@ class Pressing:
             self._answers[key] = max(found, key=lambda one: one.until, default=None)
         return self._answers[key]
 
+    def longest(self, waiting: Waiting, at: Sequence[tuple[Place, Needs]]) -> float:
+        """Return for how many seconds at most a job is held that is at all of these places: the first one ends it."""
+        found = [held.until for place, needs in at if (held := self.holds(waiting, place, needs)) is not None]
+        return max(0.0, min(found, default=0.0) - self.board.snapshot.wall)
+
     def asking(self, waiting: Waiting, then: Aside | None) -> Aside | None:
         """Return the gate's question; where nothing is in the way ``then`` is asked."""
         if not self.concerns(waiting):

@@ -82,6 +82,7 @@ def remedies(
         return (_remedy(first, start, came),)
     found = [
         *_by_ends(cleared, job, first, came),
+        *_by_requests(cleared, job, first, came),
         *_by_edit(cleared, job, first, for_workers, declaring),
         *_by_hand(cleared, job, first),
     ]
@@ -125,6 +126,23 @@ def _at_its_turn(snapshot: Snapshot, job: int) -> Cycle:
 
 def _remedy(steps: tuple[Change, ...], start: Start, in_s: float | None, sure: Sure = Sure.GUESS) -> Remedy:
     return Remedy(steps, start.node, start.device, start.place, start.need, 0, in_s, sure)
+
+
+def _by_requests(snapshot: Snapshot, job: int, first: tuple[Change, ...], came: float | None) -> Iterator[Remedy]:
+    """Yield the end of a running job whose request holds this one, for what it is known to ask for later."""
+    if not mine(snapshot, job).later:
+        return
+    board = Board(snapshot)
+    asking = dict.fromkeys(one.job for one in snapshot.asked if one.job is not None)
+    for running in list(asking)[:PLACES]:
+        step = Ends((running,))
+        start = starts(after(snapshot, job, (step,)), job)
+        node = next((r.node for r in snapshot.running if r.job == running and not r.more), None)
+        if start is not None and node is not None:
+            until = ends(board, node)[running]
+            last = None if came is None else max(until.bar, came)
+            yield _remedy((*first, step), start, last, until.sure)
+            return
 
 
 def _by_ends(snapshot: Snapshot, job: int, first: tuple[Change, ...], came: float | None) -> list[Remedy]:

@@ -80,11 +80,12 @@ def run(made: Plan | None) -> None:
     wall = made.board.snapshot.wall
     own = soonest(made.queue, wall)
     plays = {job: told for job, told in plays.items() if job > 0}  # a request of a running job has no record
+    plays |= {job: _not_before(plays[job], until) for job, until in made.pressed.items() if job in plays}
     found = {job: record.corrected(told, own.get(job, 0.0)) for job, told in plays.items()}
     at = datetime.fromtimestamp(wall, UTC)
     _void(made, at)
     _tell(found, at)
-    _keep({job: told for job, told in found.items() if job not in own}, plays, at)
+    _keep({job: told for job, told in found.items() if job not in own and job not in made.pressed}, plays, at)
 
 
 def ask(snapshot: Snapshot, waiting: Waiting) -> PlannedStart | None:
@@ -97,7 +98,17 @@ def ask(snapshot: Snapshot, waiting: Waiting) -> PlannedStart | None:
         return PlannedStart("", (), None, None, why_none=why)
     made = plan(replace(snapshot, waiting=(*snapshot.waiting, waiting)))
     told = predicted(made).get(waiting.job)
+    if told is not None and (until := made.pressed.get(waiting.job)) is not None:
+        told = _not_before(told, until)
     return None if told is None else _record().corrected(told, soonest([waiting], snapshot.wall).get(waiting.job, 0.0))
+
+
+def _not_before(told: PlannedStart, until: float) -> PlannedStart:
+    """Return a forecast of a job that is held for so many seconds at most: no play knows of the requests in its way."""
+    if told.in_s is None or told.at is None or told.in_s >= until:
+        return told
+    late = None if told.late_s is None else max(told.late_s, until)
+    return replace(told, in_s=until, at=told.at - told.in_s + until, late_s=late)
 
 
 def close() -> None:

@@ -12,8 +12,9 @@ from django.utils import timezone
 from calibration import clock
 from calibration.domain import keys
 from placement import snapshots
-from placement.models import AskedLater, AuditEntry, InsideRequest, Job, Role
-from placement.services import admission, cycle_row, later, reserving, retention
+from placement.domain.plan import plan
+from placement.models import AskedLater, AuditEntry, Forecast, InsideRequest, Job, Role
+from placement.services import admission, cycle_row, forecasting, later, reserving, retention
 from placement.services.reserving import Call
 from tests.integration.learned import NAMED, a_run
 from tests.integration.rows import GIB, a_job, a_machine, a_running, a_user
@@ -67,6 +68,10 @@ def test_a_run_like_one_that_asked_is_held_beside_what_others_wait_for(running: 
     assert like.headline.startswith("Runs like this one ask for 20.0 GiB on gpu0 later; ")
     assert f"#{running.pk} waits for it already" in like.headline
     assert unlike.state == "admitted"
+
+    forecasting.run(plan(snapshots.take()))
+    in_s = (Forecast.objects.get(job=like).expected_at - timezone.now()).total_seconds()
+    assert 590 < in_s <= 600  # no play knows of the requests; it is held that long at most
 
     later.forget(a_user("root", Role.OPERATOR), "train", row.subject)
     admission.run()

@@ -10,6 +10,7 @@ from placement.domain.devices import Backend, Kind
 from placement.domain.known_asks import Known, Pending
 from placement.domain.later import STUCK_S
 from placement.domain.plan import plan, would
+from placement.domain.remedies import remedies
 from placement.domain.snapshot import Snapshot, Waiting
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting
 
@@ -88,10 +89,16 @@ def test_another_device_is_taken_where_the_request_cannot_go() -> None:
 
 def test_a_held_job_is_in_nobodys_way_and_keeps_no_plan() -> None:
     made = plan(world(waits(20), job(2, asks(11)), job(3, vram=5)))
-    assert made.pressed == {2}
+    assert made.pressed == {2: pytest.approx(STUCK_S - 10)}
     assert made.bar is None
     assert set(made.grants) == {3}
     assert [d.job for d in made.starts] == [3]
+
+
+def test_the_end_of_whoever_asked_would_start_it() -> None:
+    snapshot = world(waits(20), job(2, asks(11)))
+    (found,) = remedies(snapshot, 2)
+    assert (found.ends, found.place) == ((90,), "gpu0")
 
 
 def test_whoever_asks_about_a_job_that_is_not_queued_is_told_the_same() -> None:

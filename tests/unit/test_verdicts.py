@@ -230,4 +230,4 @@ def test_the_quick_verdict_is_that_of_the_gate_in_full(snapshot: Snapshot) -> No
         assert decision.headline
     held = {d.job for d in decisions if d.code is Code.SET_ASIDE}
     assert {w.job for w in quick.queue if quick.waits_aside(w.job)} == held
-    assert quick.pressed == {d.job for d in decisions if d.code is Code.PLACEMENT_PRESSURE}
+    assert set(quick.pressed) == {d.job for d in decisions if d.code is Code.PLACEMENT_PRESSURE}
