@@ -34,8 +34,10 @@ def after(*named: tuple[int, str]) -> dict[str, Any]:
     return {"after": named}
 
 
-def test_after_ok_waits_starts_and_is_ended_with_all_behind_it_when_it_can_not_be_met(node: Here) -> None:
-    first = node.run("sleep 0.5; exit 0")
+def test_after_ok_waits_starts_and_is_ended_with_all_behind_it_when_it_can_not_be_met(
+    node: Here, tmp_path: Path
+) -> None:
+    first = node.run(f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done")
     second = node.submit("exit 3", **after((first.pk, "ok")))
     third = node.submit("exit 0", **after((second.pk, "ok")))
     fourth = node.submit("exit 0", **after((third.pk, "any")))
@@ -44,6 +46,7 @@ def test_after_ok_waits_starts_and_is_ended_with_all_behind_it_when_it_can_not_b
     second.refresh_from_db()
     assert (second.state, second.code) == (State.QUEUED, "depends")
     assert second.headline == f"Waits for #{first.pk} (running) to complete."
+    (tmp_path / "go").touch()
     assert node.end(first).outcome == "completed"
     assert node.end(second).outcome == "failed"
     assert node.end(on_failure).outcome == "completed"
