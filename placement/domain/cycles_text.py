@@ -40,14 +40,8 @@ def wish(ask: Ask) -> str:
     """Return an ask in a few words, of whatever devices there are: by its kind and backend."""
     if ask.device_id is not None:
         return asked(ask, [f"{ask.kind}{ask.device_id}"])
-    return asked(
-        ask,
-        [
-            f"{ask.backend.upper()} {ask.kind.upper()}s"
-            if ask.max_devices > 1
-            else f"a {ask.backend.upper()} {ask.kind.upper()}"
-        ],
-    )
+    kind = f"{ask.backend.upper()} {ask.kind.upper()}"
+    return asked(ask, [f"{kind}s"]).replace(" of ", " ", 1) if ask.max_devices > 1 else asked(ask, [f"a {kind}"])
 
 
 def asked(ask: Ask, devices: Sequence[str]) -> str:

@@ -115,6 +115,6 @@ def test_the_page_says_so_and_forgets_it(running: Job, client: Client) -> None:
     client.force_login(operator)
     page = client.get(f"/workloads/{SUBJECT}").content.decode()
     assert "Asks inside its run for" in page
-    assert "6.0 GiB on 2 of CUDA GPUs" in page
+    assert "6.0 GiB on 2 CUDA GPUs" in page
     client.post(f"/workloads/{SUBJECT}/forget-later")
     assert "Asks inside its run for" not in client.get(f"/workloads/{SUBJECT}").content.decode()
