@@ -115,6 +115,7 @@ def test_the_run_is_not_over_while_the_engine_cannot_say_that_its_container_is(d
     pid = docker.pid()
     (docker.home / "down").touch()
     request_stop(run.dir, "cancel", 0.0)
+    until(lambda: any(line[0] in ("stop", "kill") for line in docker.asked()), 20, "the engine to be asked to end it")
     os.kill(run.started.child.pid, signal.SIGKILL)  # the client hangs as its engine does
     closing = run.control / "closing.json"
     until(closing.exists, 20, "the note that it cannot be ended")
