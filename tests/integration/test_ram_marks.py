@@ -25,7 +25,7 @@ def ticked(jobs: list[Any], free: int) -> bool:
         pools={"ram": SimpleNamespace(total=64 * GIB, free=free * GIB)},
         boot_id="", processes=(), capacity_note="", notes=(),
     )  # fmt: skip
-    agent: Any = SimpleNamespace(node="atlas", began=0.0)
+    agent: Any = SimpleNamespace(node="atlas", began=0.0, engines=SimpleNamespace(told={}, notes=[]))
     node_tick._store_node(agent, jobs, reading, 0.0, snapshots.knobs_now()[0])
     return Node.objects.get().ram_pressure
 
