@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.scene import end_all, live_leases, rows, scene
+from tests.acceptance.scene import device_uuids, end_all, live_leases, rows, scene
 from tests.person import Person
 from tests.service import REPOSITORY, LiveService
 from tests.wait import until
 
 HERE = Path(__file__).parent
+EXAMPLES = REPOSITORY / "examples"
 HELD = "SELECT pool, bytes FROM placement_lease WHERE request_id IS NOT NULL AND released_at IS NULL"
 WAITS = "SELECT said FROM placement_insiderequest WHERE state = 'waiting' AND said != ''"
 
 
 @pytest.fixture(scope="module")
 def at() -> Iterator[tuple[LiveService, Person]]:
-    with scene("files", simulate="2x24GiB") as both:
+    with scene("files", simulate="3x24GiB") as both:
         yield both
 
 
@@ -43,7 +44,7 @@ def _reserver(person: Person, first: str, file: Path, size: int = 12) -> int:
 
 def test_a_second_device_in_the_middle_of_a_run(at: tuple[LiveService, Person], tmp_path: Path) -> None:
     service, person = at
-    first, second = (row[0] for row in rows(service, 'SELECT uuid FROM placement_device ORDER BY "index"'))
+    first, second, _ = device_uuids(service)
     door, other_s = tmp_path / "door", tmp_path / "other"
     other = person.submit(
         f"exec {sys.executable} {HERE}/holder.py vram 16GiB {other_s}",
@@ -124,7 +125,7 @@ def test_a_job_that_fails_with_a_lease_in_hand_leaves_nothing(at: tuple[LiveServ
 def test_a_wait_outlasts_the_service(at: tuple[LiveService, Person], tmp_path: Path) -> None:
     """The service stops at once though a job waits inside its run, and goes on with that wait when it is back."""
     service, person = at
-    first, second = (row[0] for row in rows(service, 'SELECT uuid FROM placement_device ORDER BY "index"'))
+    first, second, _ = device_uuids(service)
     other_s, door = tmp_path / "other", tmp_path / "door"
     other = person.submit(
         f"exec {sys.executable} {HERE}/holder.py vram 16GiB {other_s}",
@@ -150,10 +151,54 @@ def test_the_example_of_two_stages(at: tuple[LiveService, Person]) -> None:
     service, person = at
     first = rows(service, 'SELECT uuid FROM placement_device WHERE "index" = 0')[0][0]
     job = person.submit(
-        f"exec {sys.executable} {REPOSITORY}/examples/two_stages.py --device 1 --seconds 2",
+        f"exec {sys.executable} {EXAMPLES}/two_stages.py --device 1 --seconds 2",
         gpu="one", device=first, declared_vram="2 GiB", declared_ram="200 MiB", reserves=True,
     )  # fmt: skip
     assert person.wait_for(job, "finished")["outcome"] == "completed"
     log = person.read(f"/jobs/{job}/log/stdout.log")
     assert "evaluates on cuda:1, which people call gpu1" in log
     assert "score" in log
+
+
+def test_the_example_of_two_stages_is_run_again_when_others_need_what_it_holds(
+    at: tuple[LiveService, Person], tmp_path: Path
+) -> None:
+    """It holds one device and asks for the one of a job that asks for its own: it held for less long, so it goes."""
+    service, person = at
+    notes = tmp_path / "notes"
+    other = person.submit(
+        f"exec {sys.executable} {HERE}/crosser.py 1 0 {notes}", gpu="none", declared_ram="200 MiB", reserves=True
+    )
+    until(Path(f"{notes}.1").exists, 40, "the other's hold of the second device")
+    job = person.submit(
+        f"exec {sys.executable} {EXAMPLES}/two_stages.py --gb 16 --device 0 --against 1 --seconds 1",
+        gpu="one", device=device_uuids(service)[2], declared_vram="2 GiB", declared_ram="200 MiB", reserves=True,
+    )  # fmt: skip
+    until(lambda: any(f"#{other}" in said for (said,) in rows(service, WAITS)), 40, "its wait for the second device")
+    Path(f"{notes}.0").touch()
+    for one in (other, job):
+        assert person.wait_for(one, "finished", 60)["outcome"] == "completed"
+    log = person.read(f"/jobs/{job}/log/stdout.log")
+    assert [log.count(line) for line in ("trained to", "people call gpu0", "people call gpu1", "score")] == [1, 2, 1, 1]
+    assert "has both, run 1" in person.read(f"/jobs/{other}/log/stdout.log")
+    assert live_leases(service) == 0
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_example_of_replicas_over_a_group(at: tuple[LiveService, Person], inside: bool) -> None:
+    """A worker process for each granted device, whether the job was given them or took them: the sum is of all."""
+    service, person = at
+    group = {"min_devices": 2, "max_devices": 4, "prefer_max": True, "memory": "exact", "per_device_memory": "2 GiB"}
+    asked = {"gpu": "none", "reserves": True} if inside else {"gpu": "group", **group}
+    job = person.submit(
+        f"exec {sys.executable} {EXAMPLES}/replicas.py --seconds 3 {'--inside 2 3' * inside}",
+        declared_ram="400 MiB", **asked,
+    )  # fmt: skip
+    loaded = dict.fromkeys(device_uuids(service), 10**9)
+    until(lambda: loaded.items() <= person.job(job)["used"].items(), 40, "a model on each of three devices")
+    assert person.wait_for(job, "finished")["outcome"] == "completed"
+    log = person.read(f"/jobs/{job}/log/stdout.log")
+    for uuid in loaded:
+        assert log.count(f"on {uuid} with 1 GB") == 1
+    assert f"3 replicas scored 20000 samples: {sum(n * n for n in range(20000))}" in log
+    assert live_leases(service) == 0
