@@ -155,7 +155,7 @@ def quota_of(user: Any, knobs: Knobs) -> Quota | None:
 
 
 def waiting(running: Iterable[Running], wall: float, knobs: Knobs) -> tuple[tuple[Waiting, ...], tuple[Pending, ...]]:
-    """Return what the running jobs wait for: of one device each as the queue has it, and all of it as asked.
+    """Return what the running jobs wait for: as the queue has it, and as it was asked.
 
     ``wall`` is unix seconds.
     """
@@ -171,12 +171,10 @@ def waiting(running: Iterable[Running], wall: float, knobs: Knobs) -> tuple[tupl
         whole = replace(ask, node=job.node)
         since, devices = row.asked_at.timestamp(), tuple(row.devices)
         asks.append(Pending(row.pk, whole, since, job.job, row.order, job.priority, devices))
-        if ask.max_devices == 1:
-            waited = max(0.0, wall - row.asked_at.timestamp())
-            if job.user not in quotas:
-                quotas[job.user] = quota_of(row.job.user, knobs)
-            quota = quotas[job.user]
-            found.append(waiting_of(row.pk, ask, row.devices, job, quota, order=row.order, waited=waited))
+        waited = max(0.0, wall - since)
+        if job.user not in quotas:
+            quotas[job.user] = quota_of(row.job.user, knobs)
+        found.append(waiting_of(row.pk, ask, devices, job, quotas[job.user], order=row.order, waited=waited))
     return tuple(found), tuple(asks)
 
 

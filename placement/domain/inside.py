@@ -5,7 +5,7 @@ A request counts like a job in the queue, under a number below zero; whatever it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,8 @@ from calibration.domain.resources import gib
 from placement.domain import checks, text
 from placement.domain.asks import Ask
 from placement.domain.conditions import Conditions, Quota
-from placement.domain.demands import at_most, waiting_demand
+from placement.domain.decision import Check
+from placement.domain.demands import Demand, at_most, waiting_demand
 from placement.domain.devices import Backend, Kind
 from placement.domain.gate import about_ever
 from placement.domain.places import Board, Place
@@ -71,19 +72,15 @@ def waiting_of(
     order: int,
     waited: float = 0.0,
 ) -> Waiting:
-    """Return a request for one device as the gate sees it: a promise, on the node of its job, of the job's priority."""
-    need = ask.group_bytes + ask.per_device_bytes
+    """Return a request as the gate sees it: a promise, on the node of its job, of the job's priority."""
+    wanted = _request(ask, devices, job.node)
+    need = wanted.largest_share(ask.min_devices) if wanted.exact else ask.group_bytes + ask.per_device_bytes
     return Waiting(
         job=number(request),
         name=job.name,
         user=job.user,
         arrival=order,
-        request=Request(
-            gpu=Gpu.ONE,
-            exclusive=Exclusive.DEVICE if ask.exclusive else Exclusive.NO,
-            node=job.node,
-            among=frozenset(devices),
-        ),
+        request=wanted,
         estimate=exactly(need, 0),
         priority=job.priority,
         waited=waited,
@@ -91,6 +88,25 @@ def waiting_of(
         learned=job.learned - job.elapsed if job.learned is not None and job.learned > job.elapsed else None,
         conditions=None if quota is None else Conditions(quota=quota),
         inside=job.job,
+    )
+
+
+def _request(ask: Ask, devices: Iterable[str], node: str) -> Request:
+    """Return what is asked of the gate: of one device an estimate that is a promise, of several exact bytes."""
+    alone = Exclusive.DEVICE if ask.exclusive else Exclusive.NO
+    if ask.max_devices == 1:
+        return Request(Gpu.ONE, alone, node, among=frozenset(devices))
+    return Request(
+        Gpu.GROUP,
+        alone,
+        node,
+        min_devices=ask.min_devices,
+        max_devices=ask.max_devices,
+        prefer_max=ask.prefer_max,
+        per_device_memory=ask.per_device_bytes or None,
+        group_memory=ask.group_bytes or None,
+        even=ask.even or not ask.group_bytes,
+        among=frozenset(devices),
     )
 
 
@@ -112,9 +128,7 @@ def never(board: Board, waiting: Waiting, others: Mapping[str, int] = MappingPro
     places = board.places(waiting.request)
     asked = [checks.ever(board, demand, place) for place in places]
     if not any(check.ok for check in asked):
-        whole = about_ever(board, demand, asked)
-        sentence = whole.sentence.replace("Can never start where it asks to run.", "Can never be granted.", 1)
-        return Never("impossible", sentence, tuple(check.sentence for check in asked))
+        return None if _away(board, waiting) else _impossible(board, demand, asked)
     quota = waiting.conditions.quota if waiting.conditions else None
     mine = (r for r in snapshot.running if r.job == waiting.inside and r.node == waiting.request.node)
     own = [kept for r in mine if (kept := without(r, others)) is not None]
@@ -129,6 +143,27 @@ def never(board: Board, waiting: Waiting, others: Mapping[str, int] = MappingPro
         return None
     first = next(line for line, check in zip(lines, asked, strict=True) if check.ok)
     return Never("waits_for_itself", f"#{waiting.inside} would wait for itself. {first}", tuple(lines))
+
+
+def nowhere(board: Board, waiting: Waiting) -> Never | None:
+    """Return why no place could ever serve a request, however empty the node is; None where one could."""
+    demand = waiting_demand(waiting)
+    asked = [checks.ever(board, demand, place) for place in board.places(waiting.request)]
+    if any(check.ok for check in asked) or _away(board, waiting):
+        return None
+    return _impossible(board, demand, asked)
+
+
+def _away(board: Board, waiting: Waiting) -> bool:
+    """Return whether the node of a request is not heard of: that passes, and then it has places again."""
+    node = board.nodes.get(waiting.request.node or "")
+    return node is not None and node.state == "gone"
+
+
+def _impossible(board: Board, demand: Demand, asked: Sequence[Check]) -> Never:
+    whole = about_ever(board, demand, asked)
+    sentence = whole.sentence.replace("Can never start where it asks to run.", "Can never be granted.", 1)
+    return Never("impossible", sentence, tuple(check.sentence for check in asked))
 
 
 def over_quota(own: Iterable[Running], quota: Quota | None, job: int, need: int) -> Never | None:

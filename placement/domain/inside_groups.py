@@ -1,4 +1,4 @@
-"""Places on several devices for a running job, by the allocator: asked after the queue's starts, oldest first."""
+"""Devices as the allocator sees them, and whether several of them could ever be granted to a running job."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from placement.domain import checks
-from placement.domain.allocator import Granted, Impossible, Unavailable, place
+from placement.domain.allocator import Granted, Impossible, place
 from placement.domain.asks import Ask
-from placement.domain.bars import Bar
 from placement.domain.conditions import Quota
 from placement.domain.demands import at_most
 from placement.domain.devices import Backend, Kind
@@ -17,13 +16,13 @@ from placement.domain.inside import Never, lasting, over_quota, without
 from placement.domain.places import Board, Place
 from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.slots import Slot
-from placement.domain.snapshot import Charge, Device, Running, Snapshot
+from placement.domain.snapshot import Charge, Running, Snapshot
 
 
-def slots(board: Board, node: str, devices: Collection[str], bar: Bar | None = None) -> tuple[Slot, ...]:
-    """Return these devices of a node as the allocator sees them; what is set aside for an older job is shut."""
+def slots(board: Board, node: str, devices: Collection[str]) -> tuple[Slot, ...]:
+    """Return these devices of a node as the allocator sees them."""
     places = board.places(Request(Gpu.ONE, node=node, among=frozenset(devices)))
-    return tuple(_slot(board, one, _shut(board, one, bar)) for one in places)
+    return tuple(_slot(board, one, _shut(board, one)) for one in places)
 
 
 def _slot(board: Board, at: Place, shut: str) -> Slot:
@@ -48,7 +47,7 @@ def _slot(board: Board, at: Place, shut: str) -> Slot:
     )
 
 
-def _shut(board: Board, at: Place, bar: Bar | None) -> str:
+def _shut(board: Board, at: Place) -> str:
     """Return why nothing new starts on a device, "" where it may."""
     device = at.device
     assert device is not None
@@ -58,14 +57,7 @@ def _shut(board: Board, at: Place, bar: Bar | None) -> str:
         against = "a first run is settling there"
     if not against and board.alone_on(at.node.name):
         against = f"somebody has {at.node.name} alone"
-    aside = None if bar is None else bar.look.place
-    if bar is not None and not against and aside is not None and _among(device, aside):
-        against = f"set aside for {bar.whom}"
     return against.rstrip(".")
-
-
-def _among(device: Device, place: Place) -> bool:
-    return place.node.name == device.node and device.uuid in place.uuids
 
 
 def least(ask: Ask) -> int:
@@ -117,6 +109,3 @@ def _lasting(running: Running) -> Running:
         for pool, charge in running.charges.items()
     }
     return replace(running, charges=kept, cold=False)
-
-
-__all__ = ["Granted", "Impossible", "Unavailable", "never", "place", "slots"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.utils import timezone
@@ -16,9 +16,10 @@ from placement.domain.decision import Decision
 from placement.domain.inside import Never
 from placement.domain.places import Board
 from placement.domain.plan import Plan
+from placement.domain.snapshot import Running, Waiting
 from placement.domain.told import judged
 from placement.models import Device, InsideRequest, Lease, RequestState
-from placement.services import inside_groups, scopes, unlocking
+from placement.services import scopes, unlocking
 from placement.services.scopes import Others
 
 _SHOWN = 6  # reasons of one request that are kept
@@ -35,9 +36,18 @@ def never(row: InsideRequest, wanted: Ask, scope: tuple[str, str]) -> Never | No
         return None
     quota = inside.quota_of(row.job.user, snapshot.knobs)
     others = Others([row.job_id]).of(row.job_id, scope)
-    if wanted.max_devices > 1:
-        return groups.never(snapshot, wanted, row.devices, job, quota, others)
-    return rules.never(Board(snapshot), rules.waiting_of(1, wanted, row.devices, job, quota, order=1), others)
+    waiting = rules.waiting_of(1, wanted, row.devices, job, quota, order=1)
+    return _never(Board(snapshot), waiting, wanted, row.devices, job, others)
+
+
+def _never(
+    board: Board, waiting: Waiting, wanted: Ask, devices: Sequence[str], job: Running, others: Mapping[str, int]
+) -> Never | None:
+    if wanted.max_devices == 1:
+        return rules.never(board, waiting, others)
+    quota = waiting.conditions.quota if waiting.conditions else None
+    # The allocator has MIG instances, and devices whose memory is RAM, together; the gate, which grants, has not.
+    return groups.never(board.snapshot, wanted, devices, job, quota, others) or rules.nowhere(board, waiting)
 
 
 def refuse(row: InsideRequest, refusal: Never) -> None:
@@ -53,7 +63,9 @@ def granted(decisions: Iterable[Decision]) -> None:
         if grant is None or grant.device is None:
             raise AssertionError(f"request {-decision.job} was to be granted without a device")
         amounts = {pool: n for pool, n in grant.charges.items() if pool != RAM or len(grant.charges) == 1}
-        _give(-decision.job, [(grant.device, sum(amounts.values()))], grant.node, list(amounts.items()))
+        several = len(grant.devices) > 1  # one alone may be charged as main memory
+        members = list(amounts.items()) if several else [(grant.device, sum(amounts.values()))]
+        _give(-decision.job, members, grant.node, list(amounts.items()))
 
 
 def _give(request: int, members: Sequence[tuple[str, int]], node: str, pools: Sequence[tuple[str, int]]) -> bool:
@@ -94,30 +106,25 @@ def _member(device: Device, node: str, size: int) -> dict[str, Any]:
 
 
 def settle(made: Plan) -> None:
-    """After the starts: serve requests for several devices, end what would wait for ever, say why the others wait."""
-    asking = InsideRequest.objects.filter(state=RequestState.WAITING).select_related("session")
-    sessions = {row.pk: row.session for row in asking}
-    if not sessions:
+    """After the starts: end what would wait for ever, and say why the others wait."""
+    rows = {row.pk: row for row in InsideRequest.objects.filter(state=RequestState.WAITING).select_related("session")}
+    if not rows:
         return
-    others = Others({session.job_id for session in sessions.values()})
-    for one in inside_groups.look(made, others):
-        if one.members:
-            _give(one.request, one.members, one.node, one.members)
-        elif one.never is not None:
-            _refused(one.request, one.never)
-        else:
-            _waits(one.request, one.code, one.sentences)
+    jobs = {r.job: r for r in made.board.snapshot.running if not r.more}
+    others = Others({row.job_id for row in rows.values()})
     unlocking.resolve(made.board)
     for waiting in made.waits():
-        session = sessions.get(-waiting.job)
-        if not waiting.inside or session is None:
+        row = rows.get(-waiting.job)
+        if not waiting.inside or row is None:
             continue
-        refusal = rules.never(made.board, waiting, others.of(waiting.inside, scopes.of(session)))
+        held = others.of(waiting.inside, scopes.of(row.session))
+        job = jobs[waiting.inside]
+        refusal = _never(made.board, waiting, rules.read(row.ask), row.devices, job, held)
         if refusal is not None:
-            _refused(-waiting.job, refusal)
+            _refused(row.pk, refusal)
             continue
         decision = judged(made, waiting.job)
-        _waits(-waiting.job, decision.code.value if decision.code else "", _sentences(decision))
+        _waits(row.pk, decision.code.value if decision.code else "", _sentences(decision))
 
 
 def _sentences(decision: Decision) -> list[str]:

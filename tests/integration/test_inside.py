@@ -13,7 +13,7 @@ from django.utils import timezone
 from calibration import clock
 from placement import inside, snapshots
 from placement.domain.errors import NotFound, Refused
-from placement.models import AuditEntry, InsideRequest, InsideSession, Job, Lease, Member, Role
+from placement.models import AuditEntry, Device, InsideRequest, InsideSession, Job, Lease, Member, Role
 from placement.runner.identity import identify
 from placement.services import admission, cycle_row, holding, reserving
 from placement.services.ending import release as release_all
@@ -126,12 +126,24 @@ def test_a_request_that_waits_says_why_and_is_granted_when_the_other_job_lets_go
     assert Lease.objects.get(request=first).released_at is not None
 
 
-def test_a_younger_job_does_not_pass_a_request_that_has_a_plan(job: Job) -> None:
-    holder = a_running(job.user, device=UUIDS[0], charges={}, used={}, time_limit_s=60.0, started_clock=clock.now())
-    cycle(asks(holder, 12, "o", device_id=0))
-    row = cycle(asks(job, 20, device_id=0))
+@pytest.mark.parametrize(
+    ("at", "held", "told", "small"),
+    [
+        pytest.param(0, 12, {"group_bytes": 20 * GIB, "device_id": 0}, 8, id="one device"),
+        pytest.param(1, 3, {"group_bytes": 20 * GIB, "min_devices": 2, "max_devices": 2}, 5, id="a group"),
+    ],
+)
+def test_a_younger_job_does_not_pass_a_request_that_has_a_plan(
+    job: Job, at: int, held: int, told: dict[str, int], small: int
+) -> None:
+    holder = a_running(job.user, device=UUIDS[at], charges={}, used={}, time_limit_s=60.0, started_clock=clock.now())
+    cycle(asks(holder, held, "o", device_id=at))
+    row = cycle(asks(job, 0, **told))
     assert row.state == "waiting"
-    younger = a_job(job.user, declared_vram=8 * GIB, declared_ram=GIB, device_wanted=UUIDS[0], key_workload="other")
+    assert f"#{holder.pk}" in row.said
+    younger = a_job(
+        job.user, declared_vram=small * GIB, declared_ram=GIB, device_wanted=UUIDS[at], key_workload="other"
+    )
     cycle(row)
     younger.refresh_from_db()
     assert (younger.state, younger.code) == ("queued", "set_aside")
@@ -225,6 +237,28 @@ def test_a_group_is_granted_whole_or_not_at_all(job: Job) -> None:
     never = asks(job, 100, "k3", max_devices=2)
     assert never.state == "refused"
     assert never.code == "impossible"
+
+
+def test_a_group_takes_as_many_as_it_prefers_and_shares_by_room(job: Job) -> None:
+    """The first device is empty, on the second the job has 13 of 24 GiB."""
+    row = cycle(asks(job, 18, min_devices=1, max_devices=2, prefer_max=True, even=False))
+    sizes = {m["uuid"]: m["bytes"] for m in row.members}
+    assert sum(sizes.values()) == 18 * GIB
+    assert sizes[UUIDS[0]] > 2 * sizes[UUIDS[1]] > 0
+    assert [m["uuid"] for m in row.members] == list(UUIDS[:2])
+    assert dict(Lease.objects.filter(request=row).values_list("pool", "bytes")) == sizes
+    few = cycle(asks(job, 1, "k2", min_devices=1, max_devices=2, per_device_bytes=GIB))
+    assert [m["bytes"] for m in few.members] == [2 * GIB]
+
+
+def test_what_the_gate_never_gives_together_is_refused(job: Job) -> None:
+    """Of MIG instances a process sees one alone."""
+    for number, uuid in enumerate(UUIDS):
+        Device.objects.filter(uuid=uuid).update(uuid=f"MIG-{number}")
+    Job.objects.filter(pk=job.pk).update(device="MIG-1")
+    row = asks(job, 2, min_devices=2, max_devices=2)
+    assert (row.state, row.code) == ("refused", "impossible")
+    assert "needs 2 devices of one node" in row.said
 
 
 def test_what_is_no_request_is_refused_in_words(job: Job) -> None:
