@@ -33,37 +33,18 @@ class Framework:
 
 
 def device_variables(
-    uuid: str | None, *, index: int | None = None, backend: str = "CUDA", by_uuid: bool = False
-) -> dict[str, str]:
-    """Return which device the command sees: its index in bus order now, or none at all.
-
-    MIG instances have no index of their own and go by UUID, as does any device with ``by_uuid``.
-    """
-    if uuid is None:
-        # "" hides every device from CUDA; the other runtime takes "" for not set, and -1 for none.
-        hidden = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "-1", "ROCR_VISIBLE_DEVICES": "-1"}
-        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **hidden, "TIDEGATE_DEVICE_UUIDS": ""}
-    seen = uuid if by_uuid or index is None or uuid.startswith("MIG-") else str(index)
-    variables = {
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": seen,
-        "TIDEGATE_DEVICE_UUIDS": uuid,
-    }
-    if backend == "ROCM":
-        # The lower filter counts first and renumbers, so what comes after it counts from 0.
-        variables |= {"ROCR_VISIBLE_DEVICES": seen, "HIP_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"}
-    return variables
-
-
-def group_variables(
     devices: Sequence[tuple[str, int | None]], *, backend: str = "CUDA", by_uuid: bool = False
 ) -> dict[str, str]:
     """Return which devices the command sees, each (UUID, index in bus order or None), the first as its number 0.
 
-    An index and a UUID cannot stand side by side: where one has no index all go by UUID, as they do with ``by_uuid``.
+    An index and a UUID cannot stand side by side: where one has no index, as a MIG instance, all go by UUID, as they do
+    with ``by_uuid``.
     """
     if not devices:
-        return {**device_variables(None), "TIDEGATE_DEVICE_INDICES": ""}
+        # "" hides every device from CUDA; the other runtime takes "" for not set, and -1 for none.
+        hidden = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "-1", "ROCR_VISIBLE_DEVICES": "-1"}
+        told = {"TIDEGATE_DEVICE_UUIDS": "", "TIDEGATE_DEVICE_INDICES": ""}
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **hidden, **told}
     uuids = ",".join(uuid for uuid, _ in devices)
     by_uuid = by_uuid or any(index is None or uuid.startswith("MIG-") for uuid, index in devices)
     seen = uuids if by_uuid else ",".join(str(index) for _, index in devices)
@@ -73,7 +54,7 @@ def group_variables(
         "TIDEGATE_DEVICE_UUIDS": uuids,
         "TIDEGATE_DEVICE_INDICES": "" if by_uuid else seen,
     }
-    if backend == "ROCM":  # as for one device: the lower filter renumbers
+    if backend == "ROCM":  # the lower filter counts first and renumbers, so what comes after it counts from 0
         from_0 = ",".join(str(number) for number in range(len(devices)))
         variables |= {"ROCR_VISIBLE_DEVICES": seen, "HIP_VISIBLE_DEVICES": from_0, "CUDA_VISIBLE_DEVICES": from_0}
     return variables

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from placement.domain.asks import Ask
+from placement.domain.requests import by_room as divided
 from placement.domain.slots import Slot
 
 Entry = tuple[int, int, str, Slot]
@@ -61,12 +62,6 @@ def by_room(entries: Sequence[Entry], ask: Ask, count: int) -> list[Share] | Non
 
 
 def _proportional(entries: Sequence[Entry], spare: Sequence[int], each: int, asked: int) -> list[Share]:
-    """Divide ``asked`` by ``spare``; the bytes that rounding leaves go where it took most, ties to the first."""
-    total = sum(spare) or 1
-    whole = [asked * room // total for room in spare]
-    left = asked - sum(whole)
-    lost = sorted(range(len(spare)), key=lambda i: (-(asked * spare[i] % total), i))
-    for i in lost[:left]:
-        whole[i] += 1
-    given = [(entry, each + part) for entry, part in zip(entries, whole, strict=True)]
+    """Divide ``asked`` by ``spare``, to the byte."""
+    given = [(entry, each + part) for entry, part in zip(entries, divided(asked, spare), strict=True)]
     return sorted(given, key=lambda share: (-share[1], share[0][1:3]))

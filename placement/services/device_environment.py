@@ -14,7 +14,7 @@ from calibration import contexts
 from calibration.models import PoolNow
 from placement import snapshots
 from placement.domain.cap_environment import SHIM_OFF, DeviceCap, cap_variables, mps_variables, shim_variables
-from placement.domain.environment import group_variables
+from placement.domain.environment import device_variables
 from placement.models import Device, Job
 from placement.services import capping
 
@@ -71,13 +71,13 @@ def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account
     charges = {u: job.charges.get(u) or charges.get(u, {}) for u in job.devices}
     ones = [_One(rows[u], now.get(u), charges[u], job.reserves) for u in job.devices if u in rows]
     if not ones:
-        return Surroundings(_all_visible(job, []) if job.reserves else group_variables(()))
+        return Surroundings(_all_visible(job, []) if job.reserves else device_variables(()))
     first = ones[0]
     seen = [(o.device.uuid, o.index) for o in ones]
     variables = (
         _all_visible(job, [one.device for one in ones])
         if job.reserves
-        else group_variables(seen, backend=first.device.backend, by_uuid=contained)
+        else device_variables(seen, backend=first.device.backend, by_uuid=contained)
     )
     _, instrument = snapshots.knobs_now()
     context = contexts.of(first.model, job.user.get_username(), instrument.bytes_of("context_allowance_mib"))
@@ -133,7 +133,7 @@ def _all_visible(job: Job, own: Sequence[Device]) -> dict[str, str]:
     seen = [(d.uuid, d.index if now.get(d.uuid) is None else now[d.uuid]) for d in found]
     first = {device.uuid: place for place, device in enumerate(own)}
     seen.sort(key=lambda one: first.get(one[0], len(first)))
-    variables = group_variables(seen, backend=backend, by_uuid=bool(job.image))
+    variables = device_variables(seen, backend=backend, by_uuid=bool(job.image))
     if not own and any(d.simulated for d in found):
         variables["TIDEGATE_SIMULATED"] = str(settings.SIMULATED_DIR)
     return variables

@@ -9,7 +9,6 @@ from placement.domain.environment import (
     build_environment,
     device_variables,
     framework_variables,
-    group_variables,
     overruled,
     shown,
 )
@@ -17,7 +16,7 @@ from tests.builders import GIB, MIB
 
 
 def test_a_job_without_a_device_sees_none() -> None:
-    variables = device_variables(None)
+    variables = device_variables(())
     assert variables["CUDA_VISIBLE_DEVICES"] == ""
     assert variables["HIP_VISIBLE_DEVICES"] == "-1"
     assert variables["TIDEGATE_DEVICE_UUIDS"] == ""
@@ -33,41 +32,33 @@ def test_a_job_without_a_device_sees_none() -> None:
     ],
 )
 def test_a_device_is_named(uuid: str, index: int | None, by_uuid: bool, seen: str) -> None:
-    variables = device_variables(uuid, index=index, by_uuid=by_uuid)
+    variables = device_variables([(uuid, index)], by_uuid=by_uuid)
     assert variables == {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": seen,
         "TIDEGATE_DEVICE_UUIDS": uuid,
+        "TIDEGATE_DEVICE_INDICES": "" if seen == uuid else seen,
     }
 
 
 def test_the_other_runtime_renumbers_after_its_own_filter() -> None:
-    variables = device_variables("GPU-b", index=3, backend="ROCM")
+    variables = device_variables([("GPU-b", 3)], backend="ROCM")
     assert variables["ROCR_VISIBLE_DEVICES"] == "3"
     assert variables["HIP_VISIBLE_DEVICES"] == variables["CUDA_VISIBLE_DEVICES"] == "0"
 
 
 def test_whoever_asks_for_more_sees_several_devices_in_the_order_given() -> None:
-    assert group_variables([("GPU-b", 3), ("GPU-a", 0)]) == {
+    assert device_variables([("GPU-b", 3), ("GPU-a", 0)]) == {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": "3,0",
         "TIDEGATE_DEVICE_UUIDS": "GPU-b,GPU-a",
         "TIDEGATE_DEVICE_INDICES": "3,0",
     }
-    rocm = group_variables([("GPU-b", 3), ("GPU-a", 0)], backend="ROCM")
+    rocm = device_variables([("GPU-b", 3), ("GPU-a", 0)], backend="ROCM")
     assert (rocm["ROCR_VISIBLE_DEVICES"], rocm["HIP_VISIBLE_DEVICES"]) == ("3,0", "0,1")
-    assert group_variables([("GPU-b", 3), ("MIG-a", 0)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,MIG-a"
-    assert group_variables([("GPU-b", None)])["TIDEGATE_DEVICE_INDICES"] == ""
-    assert group_variables([])["CUDA_VISIBLE_DEVICES"] == ""
-
-
-@pytest.mark.parametrize(("index", "backend"), [(3, "CUDA"), (3, "ROCM"), (None, "CUDA")])
-def test_one_device_is_told_as_it_was(index: int | None, backend: str) -> None:
-    several = group_variables([("GPU-b", index)], backend=backend)
-    assert {**several, "TIDEGATE_DEVICE_INDICES": ""} == {
-        **device_variables("GPU-b", index=index, backend=backend),
-        "TIDEGATE_DEVICE_INDICES": "",
-    }
+    assert device_variables([("GPU-b", 3), ("MIG-a", 0)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,MIG-a"
+    assert device_variables([("GPU-b", None)])["TIDEGATE_DEVICE_INDICES"] == ""
+    assert device_variables([])["CUDA_VISIBLE_DEVICES"] == ""
 
 
 class TestFrameworks:
@@ -107,7 +98,7 @@ class TestFrameworks:
 def test_later_layers_win_and_ours_cannot_be_replaced() -> None:
     base = {"PATH": "/bin", "HOME": "/home/a"}
     own = {"B": "3", "CUDA_VISIBLE_DEVICES": "0,1"}
-    built = build_environment(base, {"A": "1"}, {"A": "2", "B": "2"}, own, device_variables("GPU-b", index=1))
+    built = build_environment(base, {"A": "1"}, {"A": "2", "B": "2"}, own, device_variables([("GPU-b", 1)]))
     assert (built["A"], built["B"], built["CUDA_VISIBLE_DEVICES"]) == ("2", "3", "1")
     assert built["LANG"] == "C.UTF-8"
     assert overruled(own, built) == {"CUDA_VISIBLE_DEVICES": "0,1"}
@@ -147,14 +138,14 @@ def test_plain_values_are_shown_and_passwords_in_addresses_are_not() -> None:
 
 
 def test_a_group_is_seen_in_the_order_of_its_grant() -> None:
-    assert group_variables([("GPU-b", 1), ("GPU-a", 0)]) == {
+    assert device_variables([("GPU-b", 1), ("GPU-a", 0)]) == {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": "1,0",
         "TIDEGATE_DEVICE_UUIDS": "GPU-b,GPU-a",
         "TIDEGATE_DEVICE_INDICES": "1,0",
     }
-    assert group_variables([("GPU-b", 1), ("GPU-a", None)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,GPU-a"
-    contained = group_variables([("GPU-b", 1), ("GPU-a", 0)], by_uuid=True)
+    assert device_variables([("GPU-b", 1), ("GPU-a", None)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,GPU-a"
+    contained = device_variables([("GPU-b", 1), ("GPU-a", 0)], by_uuid=True)
     assert contained["CUDA_VISIBLE_DEVICES"] == "GPU-b,GPU-a", "a container has other indices than the machine"
-    rocm = group_variables([("GPU-b", 3), ("GPU-a", 0)], backend="ROCM")
+    rocm = device_variables([("GPU-b", 3), ("GPU-a", 0)], backend="ROCM")
     assert (rocm["ROCR_VISIBLE_DEVICES"], rocm["HIP_VISIBLE_DEVICES"]) == ("3,0", "0,1")
