@@ -161,6 +161,18 @@ def test_a_request_is_not_set_aside_for_a_plan_that_waits_for_its_own_job(job: J
     assert cycle(asks(job, 4, device_id=1)).state == "granted"
 
 
+def test_a_request_is_not_set_aside_for_a_group_that_waits_for_its_own_job(job: Job) -> None:
+    Job.objects.filter(pk=job.pk).update(time_limit_s=600.0)
+    other = a_running(job.user, device=UUIDS[0], charges={}, used={}, time_limit_s=600.0, started_clock=clock.now())
+    group = cycle(asks(other, 24, "g", min_devices=2, max_devices=2))
+    assert (group.state, f"#{job.pk}" in group.said) == ("waiting", True)
+    young = a_job(job.user, declared_vram=14 * GIB, declared_ram=GIB, device_wanted=UUIDS[0], key_workload="young")
+    cycle(group)
+    young.refresh_from_db()
+    assert young.code == "set_aside"
+    assert cycle(asks(job, 14, device_id=0)).state == "granted"
+
+
 def test_a_dead_process_holds_nothing(job: Job) -> None:
     held, waits = cycle(asks(job, 20, "a", device_id=0, process=DEAD)), asks(job, 1, "b", process=DEAD)
     alive = cycle(asks(job, 1, "c", device_id=0))
