@@ -165,9 +165,10 @@ def about_ever(board: Board, demand: Demand, asked: Sequence[Check]) -> Check:
     if any(check.ok for check in asked):
         return Check(Code.INFEASIBLE, True, "At least one place could serve when it is free.")
     shown = sorted(asked, key=lambda c: c.shortfall)
-    words = " ".join(check.sentence for check in shown[: text.NAMED])
+    said = list(dict.fromkeys(check.sentence for check in shown))  # many sets fail at the same device
+    words = " ".join(said[: text.NAMED])
     many = "sets of devices" if demand.request.gpu is Gpu.GROUP else "places"
-    more = f" {len(shown) - text.NAMED} more {many} give less." if len(shown) > text.NAMED else ""
+    more = f" {len(said) - text.NAMED} more {many} give less." if len(said) > text.NAMED else ""
     request = demand.request
     where = "" if request.node is None and request.device is None else " where it asks to run"
     return Check(

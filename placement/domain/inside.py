@@ -163,6 +163,7 @@ def _away(board: Board, waiting: Waiting) -> bool:
 def _impossible(board: Board, demand: Demand, asked: Sequence[Check]) -> Never:
     whole = about_ever(board, demand, asked)
     sentence = whole.sentence.replace("Can never start where it asks to run.", "Can never be granted.", 1)
+    sentence = sentence.replace("Can never start:", "Can never be granted:", 1)
     return Never("impossible", sentence, tuple(check.sentence for check in asked))
 
 

@@ -37,6 +37,9 @@ def no_place(board: Board, demand: Demand) -> str:
         has = text.names([f"{count} on {n.name}" for count, n in zip(counts, there, strict=True)])
         are = "is" if counts[0] == 1 else "are"
         return f"Can never start: it needs {request.min_devices} {sort}devices of one node, and there {are} {has}."
+    if request.device is None:
+        where = text.names([n.name for n in there])
+        return f"Can never start: none of the devices that it may have is declared on {where}."
     named = next((d for n in there for d in n.devices if d.uuid == request.device), None)
     if named is not None:
         return f"Can never start: it needs one {sort}device, and {named.shown} is a {named.backend} {named.kind}."

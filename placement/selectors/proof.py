@@ -67,6 +67,9 @@ WORDS = {
 }
 """What each figure of the evidence is called; one that is not here is shown by its own name."""
 
+SIZES = frozenset({"memory_max", "memory_peak"})
+"""Figures in bytes whose names do not say so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -113,7 +116,7 @@ def _fact(key: str, value: Any, pools: Mapping[str, str]) -> Fact | None:
     if key == "pool":
         return Fact(name, "RAM" if value == RAM else pools.get(str(value), str(value)))
     amount = whole(value)
-    if amount is not None and (amount >= 2**20 or key.endswith("_bytes")):
+    if amount is not None and (amount >= 2**20 or key.endswith("_bytes") or key in SIZES):
         return Fact(name, gib(amount), f"{amount:,} bytes")
     if key == "blame":
         return Fact(name, BLAME[str(value)]) if value in BLAME else None

@@ -37,6 +37,9 @@ def never(row: InsideRequest, wanted: Ask, scope: tuple[str, str]) -> Never | No
     quota = inside.quota_of(row.job.user, snapshot.knobs)
     others = Others([row.job_id]).of(row.job_id, scope)
     waiting = rules.waiting_of(1, wanted, row.devices, job, quota, order=1)
+    if not row.devices:  # none is of the kind, the backend, the number: the allocator says so of those that are there
+        there = [d.uuid for node in snapshot.nodes if node.name == job.node for d in node.devices]
+        return groups.never(snapshot, wanted, there, job, quota, others)
     return _never(Board(snapshot), waiting, wanted, row.devices, job, others)
 
 

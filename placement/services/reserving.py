@@ -124,7 +124,7 @@ def _devices(row: InsideRequest, job: Job, wanted: Ask, sees: tuple[str, ...] | 
     able = could_serve(wanted, declared)
     seen = able if sees is None else [d for d in able if d.uuid in sees]
     row.devices = [d.uuid for d in (seen or able)]
-    if len(seen) >= wanted.min_devices or not able:
+    if len(seen) >= wanted.min_devices or len(able) < wanted.min_devices:  # too few there are is told of all
         return None
     names = ", ".join(d.name for d in able if d not in seen)
     return Never(

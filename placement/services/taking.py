@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from calibration.domain.resources import MOST
 from calibration.domain.samples import Identity, Reading
 from placement import snapshots
 from placement.domain.errors import Refused
@@ -37,6 +38,11 @@ def take(user: Any, wish: Wish) -> Job:
     name = _name(wish)
     if wish.bytes is not None and wish.bytes <= 0:
         raise Refused("Take more than 0 bytes, or the device alone.", {"size": "Above 0; empty: the device alone."})
+    if wish.bytes is not None and not wish.device:
+        said = "A machine is taken whole: leave the amount out, or say of which device."
+        raise Refused(said, {"size": said})
+    if wish.bytes is not None and wish.bytes > MOST:
+        raise Refused(said := f"{wish.bytes:,} bytes cannot be taken: {MOST:,} are the most.", {"size": said})
     roots = [str(root) for root in settings.ALLOWED_ROOTS]
     job = jobs.submit(
         user,

@@ -13,7 +13,7 @@ from django.utils import timezone
 from calibration import clock
 from placement import inside, snapshots
 from placement.domain.errors import NotFound, Refused
-from placement.models import AuditEntry, Device, InsideRequest, InsideSession, Job, Lease, Member, Role
+from placement.models import AuditEntry, Device, InsideRequest, InsideSession, Job, Lease, Member, Node, Role
 from placement.runner.identity import identify
 from placement.services import admission, cycle_row, holding, reserving
 from placement.services.ending import release as release_all
@@ -99,6 +99,47 @@ def test_what_can_never_be_is_refused_at_once_with_the_arithmetic(job: Job) -> N
     assert (itself.state, itself.code) == ("refused", "waits_for_itself")
     assert f"#{job.pk} itself holds 13.0 GiB" not in itself.said  # it may settle: it uses 11
     assert "11.0 GiB" in itself.said or "13.0 GiB" in itself.said
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"device_id": 77}, "the CUDA GPU 77, and no declared device is that"),
+        ({"backend": "rocm"}, "ROCM"),
+        ({"kind": "tpu", "backend": "xla"}, "TPU"),
+        ({"min_devices": 4096, "max_devices": 4096}, "4096 CUDA GPUs"),
+        ({"kind": "tpu", "backend": "xla", "min_devices": 2, "max_devices": 2}, "TPU"),
+    ],
+)
+def test_what_no_device_of_the_node_is_can_never_be_and_says_what_was_asked_for(
+    job: Job, asked: dict[str, Any], said: str
+) -> None:
+    for key, sees in (("all", None), ("one", (UUIDS[1],))):
+        row = asks(job, 1, key, sees=sees, **asked)
+        assert (row.state, row.code) == ("refused", "impossible")
+        assert row.said.startswith("Can never be granted")
+        assert said in row.said
+        assert "None" not in row.said
+        assert "not see" not in row.said
+
+
+def test_a_request_whose_devices_are_all_taken_away_is_refused_in_words(job: Job) -> None:
+    row = asks(job, 23, device_id=0)
+    Device.objects.filter(uuid=UUIDS[0]).update(retired=True)
+    assert cycle(row).state == "refused"
+    assert row.said == "Can never be granted: none of the devices that it may have is declared on atlas."
+
+
+@pytest.mark.parametrize("away", [{"tick_clock": 0.0}, {"draining": True}, {"tick_clock": None}])
+@pytest.mark.parametrize("asked", [{}, {"min_devices": 2, "max_devices": 2}])
+def test_nothing_is_refused_for_good_while_the_node_takes_nothing(
+    job: Job, asked: dict[str, Any], away: dict[str, Any]
+) -> None:
+    before = asks(job, 2, "before", **asked)
+    Node.objects.update(**away)
+    during = asks(job, 2, "during", **asked)
+    for row in (before, during):
+        assert cycle(row).state == "waiting"
 
 
 def test_two_threads_of_one_job_that_want_all_of_a_device_do_not_wait_for_ever(job: Job) -> None:

@@ -210,6 +210,8 @@ def test_a_receipt_of_an_hour_ago_and_a_control_groups_counters(ann: Any) -> Non
     told = {fact.name: fact.text for fact in proof.facts(found.row["evidence"], {})}
     assert told["processes of it that the kernel killed"] == "1"
     assert told["its own limit"] == "1.0 GiB"
+    (small,) = proof.facts({"memory_peak": 786432}, {})
+    assert (small.text, small.exact) == ("768 KiB", "786,432 bytes")
 
 
 def test_the_kernels_own_figure_tells_how_far_past_its_grant_a_run_was(ann):

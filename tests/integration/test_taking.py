@@ -61,7 +61,8 @@ def test_a_whole_machine_can_be_taken() -> None:
 @pytest.mark.parametrize(
     "wish",
     [Wish("atlas", seconds=10), Wish("atlas", seconds=9e6), Wish("gone"), Wish("atlas", "GPU-x"),
-     Wish("atlas", UUIDS[0], 0), Wish("atlas", UUIDS[0], 99 * GIB)],
+     Wish("atlas", UUIDS[0], 0), Wish("atlas", UUIDS[0], 99 * GIB), Wish("atlas", UUIDS[0], 1 << 70),
+     Wish("atlas", "", GIB)],
 )  # fmt: skip
 def test_what_cannot_be_taken_is_refused(wish: Wish) -> None:
     with pytest.raises(Refused):

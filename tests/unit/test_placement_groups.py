@@ -178,6 +178,9 @@ def test_a_group_that_no_node_can_hold_says_how_many_there_are() -> None:
     assert decision.headline == "Can never start: it needs 3 devices of one node, and there are 2 on atlas."
     large = decide(cards([24, 24]), a_waiting(1, group=(2, 2), each=25 * GIB))
     assert large.headline.startswith("Can never start. Needs 25.0 GiB; gpu0 can give at most 24.0 GiB.")
+    many = decide(cards([24] * 4), a_waiting(1, group=(2, 2), each=25 * GIB)).headline  # six sets, three first devices
+    assert many.count("gpu0 can give at most") == 1
+    assert "gpu2 can give at most" in many
 
 
 def test_one_device_that_is_taken_alone_keeps_every_set_with_it_shut() -> None:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from placement.api.shapes.kinds import MaybeMoment, Moment, Shape
+from placement.api.shapes.kinds import MaybeMoment, Moment, Shape, storable
 
 Key = Field(min_length=1, max_length=128)
 
@@ -13,6 +13,11 @@ class Told(BaseModel):
     """What a program inside a job says. What a newer one says besides is ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
+
+    @field_validator("*")
+    @classmethod
+    def _characters(cls, value: Any) -> Any:
+        return storable(value)
 
 
 class ProcessTold(Told):

@@ -6,15 +6,28 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
 
 from calibration.domain.resources import parse_bytes
+from placement.domain.submission import bad_characters
+
+
+def storable(value: Any) -> Any:
+    """Return what was sent. Raise ValueError for text that no database holds."""
+    if isinstance(value, str) and (wrong := bad_characters(value)):
+        raise ValueError(wrong)
+    return value
 
 
 class Body(BaseModel):
     """A body. Unknown fields are refused, no value is taken for one of another kind, null is as good as left out."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @field_validator("*")
+    @classmethod
+    def _characters(cls, value: Any) -> Any:
+        return storable(value)
 
 
 class Query(BaseModel):
