@@ -148,10 +148,12 @@ def test_bobs_account_opens_his_own_output_and_no_other_file_of_the_service(town
         cwd="/",
     )
 
-    opened = [line.split(" ", 1) for line in tried.stdout.splitlines()]
-    assert ["read", str(own / "stdout.log")] in opened
-    assert [path for _, path in opened if not his & {Path(path), *Path(path).parents}] == []
-    assert [path for _, path in opened if "/control" in path] == []
+    opened = [(how, Path(path)) for how, path in (line.split(" ", 1) for line in tried.stdout.splitlines())]
+    assert ("read", own / "stdout.log") in opened
+    # What every job imports is there for all: to be read, and no more.
+    imported = [("read", path) for path in paths if town.service.data / "client" in (path, *path.parents)]
+    assert [path for how, path in opened if not his & {path, *path.parents} and (how, path) not in imported] == []
+    assert [path for _, path in opened if "control" in path.parts] == []
 
 
 def test_a_job_of_bob_reads_ends_and_forges_nothing(town: Town) -> None:
