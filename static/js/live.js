@@ -26,7 +26,8 @@
     over?.remove();
     over = null;
     lost = false;
-    show("", "live");
+    if (document.hidden) show("paused", "paused"); // an answer that was on its way when the tab was left
+    else show("", "live");
   }
 
   document.addEventListener("htmx:beforeRequest", (event) => {

@@ -111,6 +111,9 @@ def test_a_hidden_tab_asks_for_nothing_until_it_is_looked_at(page: Page) -> None
         pass
     page.evaluate(hide % "true" + tell)
     expect(page.locator("#live")).to_contain_text("paused")
+    late = "{ requestConfig: { elt: document.querySelector('[data-poll]') }, xhr: { status: 204, responseURL: '/' } }"
+    page.evaluate(f"document.dispatchEvent(new CustomEvent('htmx:afterRequest', {{ detail: {late} }}))")
+    expect(page.locator("#live")).to_contain_text("paused")  # an answer that was on its way changes nothing
     with pytest.raises(TimeoutError):
         page.wait_for_event("request", timeout=2500)
     with page.expect_request("**/fragments/queue*", timeout=SOON):

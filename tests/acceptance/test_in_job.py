@@ -147,6 +147,7 @@ def test_a_wait_outlasts_the_service(at: tuple[LiveService, Person], tmp_path: P
     assert person.wait_for(job, "finished")["outcome"] == "completed"
 
 
+@pytest.mark.slow  # quick: the same example as a victim, below
 def test_the_example_of_two_stages(at: tuple[LiveService, Person]) -> None:
     service, person = at
     first = rows(service, 'SELECT uuid FROM placement_device WHERE "index" = 0')[0][0]
@@ -184,7 +185,7 @@ def test_the_example_of_two_stages_is_run_again_when_others_need_what_it_holds(
     assert live_leases(service) == 0
 
 
-@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("inside", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_example_of_replicas_over_a_group(at: tuple[LiveService, Person], inside: bool) -> None:
     """A worker process for each granted device, whether the job was given them or took them: the sum is of all."""
     service, person = at

@@ -22,6 +22,13 @@ from placement import estimates  # noqa: E402
 from placement.selectors import expected  # noqa: E402
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of files that run real jobs: they know little of Django, and are not repeated on another one."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "Here" in vars(item.module):
+            item.add_marker(pytest.mark.runs)
+
+
 def pytest_unconfigure() -> None:
     shutil.rmtree(os.environ["TIDEGATE_DATA"], ignore_errors=True)
 
