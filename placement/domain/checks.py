@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from calibration.domain.resources import MIB
+from calibration.domain.resources import MIB, total
 from calibration.domain.samples import PoolState
 from placement.domain import text
 from placement.domain.decision import Check, Code, Figures
@@ -160,9 +160,11 @@ def pressure(board: Board, node: Node) -> Check:
     figures: dict[str, int | float | str | None] = {"used": ram.used, "total": ram.total, "high": high, "low": low}
     share = f"{ram.used / ram.total:.0%} used" if ram.used is not None and ram.total else "use unknown"
     if (limit := limit_of(ram.declared, ram.total)) is not None:
-        mine = sum(r.charges[ram.pool].used or 0 for r in board.on_node(node.name) if ram.pool in r.charges)
-        figures |= {"jobs_use": mine, "declared": limit}
-        share += f", and {mine / limit:.0%} of what is declared is used by jobs"
+        uses = [r.charges[ram.pool].used for r in board.on_node(node.name) if ram.pool in r.charges]
+        figures |= {"jobs_use": total(uses), "declared": limit}
+        at_least = "at least " if None in uses else ""
+        known = sum(amount for amount in uses if amount is not None)
+        share += f", and {at_least}{known / limit:.0%} of what is declared is used by jobs"
     if not node.ram_pressure:
         return Check(Code.RAM_PRESSURE, True, f"RAM of {node.name}: {share}.", figures, ram.pool)
     words = f"RAM of {node.name} is short: {share}; above {high:.1%} nothing starts until it is below {low:.1%}."

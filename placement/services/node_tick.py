@@ -283,7 +283,8 @@ def _store_node(agent: Agent, jobs: list[Job], reading: Reading, now: float, kno
     ram = reading.pools[RAM]
     marks = marks_of((high, low) if high and low else None, knobs)
     limit = limit_of(declared, ram.total)
-    mine = None if limit is None else sum(job.used.get(RAM) or 0 for job in jobs)
+    # The known part, where somebody's use is not known yet: without it a job that starts would end the pressure.
+    mine = None if limit is None else sum(used for job in jobs if (used := job.used.get(RAM)) is not None)
     Node.objects.filter(pk=pk).update(
         tick_clock=now,
         epoch=clock.epoch(),

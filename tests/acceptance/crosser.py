@@ -10,6 +10,7 @@ import tidegate
 
 first, second, notes = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 runs = 0
+DEADLINE = time.monotonic() + 120  # ends by itself where its test does not live to end it
 
 
 @tidegate.session
@@ -19,7 +20,8 @@ def train() -> None:
     with tidegate.cuda(16, device_id=first):
         with open(f"{notes}.{first}", "w"):
             pass
-        while runs == 1 and not os.path.exists(f"{notes}.{second}"):  # both hold one before they ask for the other
+        # Both hold one before they ask for the other.
+        while runs == 1 and not os.path.exists(f"{notes}.{second}") and time.monotonic() < DEADLINE:
             time.sleep(0.01)
         with tidegate.cuda(16, device_id=second) as place:
             print(f"has both, run {runs}, {place.device_id}", flush=True)

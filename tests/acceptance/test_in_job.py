@@ -42,15 +42,20 @@ def _reserver(person: Person, first: str, file: Path, size: int = 12) -> int:
     return job
 
 
+def _holder(person: Person, device: str, file: Path) -> int:
+    job = person.submit(
+        f"exec {sys.executable} {HERE}/holder.py vram 16GiB {file}",
+        gpu="one", device=device, declared_vram="16 GiB", declared_ram="200 MiB",
+    )  # fmt: skip
+    person.wait_for(job, "running")
+    return job
+
+
 def test_a_second_device_in_the_middle_of_a_run(at: tuple[LiveService, Person], tmp_path: Path) -> None:
     service, person = at
     first, second, _ = device_uuids(service)
     door, other_s = tmp_path / "door", tmp_path / "other"
-    other = person.submit(
-        f"exec {sys.executable} {HERE}/holder.py vram 16GiB {other_s}",
-        gpu="one", device=second, declared_vram="16 GiB", declared_ram="200 MiB",
-    )  # fmt: skip
-    person.wait_for(other, "running")
+    other = _holder(person, second, other_s)
     job = _reserver(person, first, door)
     until(lambda: any(f"#{other}" in said for (said,) in rows(service, WAITS)), 20, "the reason that it waits for")
     assert rows(service, HELD) == []
@@ -127,17 +132,12 @@ def test_a_wait_outlasts_the_service(at: tuple[LiveService, Person], tmp_path: P
     service, person = at
     first, second, _ = device_uuids(service)
     other_s, door = tmp_path / "other", tmp_path / "door"
-    other = person.submit(
-        f"exec {sys.executable} {HERE}/holder.py vram 16GiB {other_s}",
-        gpu="one", device=second, declared_vram="16 GiB", declared_ram="200 MiB",
-    )  # fmt: skip
-    person.wait_for(other, "running")
+    _holder(person, second, other_s)
     job = _reserver(person, first, door)
     until(lambda: rows(service, WAITS) != [], 20, "the wait")
 
-    service.arguments[service.arguments.index("--port") + 1] = service.address.rpartition(":")[
-        2
-    ]  # as a real one keeps it
+    port = service.arguments.index("--port") + 1
+    service.arguments[port] = service.address.rpartition(":")[2]  # as a real one keeps it
     assert service.stop(20) == 0
     other_s.touch()
     service.start()

@@ -72,3 +72,16 @@ def test_an_admin_sets_the_marks_on_the_page_of_the_node(client: Client) -> None
     client.post(f"/declarations/node/{node.pk}/edit", {**seen, f"{name}-ram_high": "", f"{name}-ram_low": ""})
     node.refresh_from_db()
     assert (node.ram_high, node.ram_low) == (None, None)
+
+
+def test_a_job_whose_use_is_not_known_yet_ends_no_pressure_and_is_not_told_as_nothing() -> None:
+    a_machine()
+    known, starts = a_running(a_user("ada"), used={"ram": 10 * GIB}), a_running(a_user("ben"), used={})
+    Node.objects.update(ram_declared=10 * GIB)
+    assert ticked([known], 50)
+    assert ticked([known, starts], 50)
+    said = next(
+        c for c in decide(snapshots.take(), a_waiting(1, GIB)).candidates[0].checks if c.code is Code.RAM_PRESSURE
+    )
+    assert "at least 100% of what is declared is used by jobs" in said.sentence
+    assert said.figures["jobs_use"] is None
