@@ -78,6 +78,7 @@ def test_a_waiting_job_says_why_and_starts_when_capacity_is_declared(page: Page,
     page.get_by_role("link", name="change gpu0").click()
     page.get_by_label("Declared capacity").fill("24 GiB")
     page.locator(".declaration").first.get_by_role("button", name="Save").click()
+    expect(page.locator("#messages")).to_contain_text("gpu0 is saved.", timeout=SOON)  # who leaves sooner takes it back
     page.goto(f"/jobs/{second}")
     expect(page.locator("#job .lead")).to_contain_text("Running on gpu0", timeout=SOON)
 
