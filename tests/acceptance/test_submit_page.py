@@ -168,6 +168,7 @@ def test_what_was_typed_outlives_the_session_but_for_variables(page: Page, servi
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
     page.goto(login_link(service))
     page.get_by_role("button", name="Log in").click()
+    page.wait_for_selector("#queue")
     page.goto("/submit")
     expect(page.locator("#draft-note")).to_be_visible()
     expect(page.locator("#id_command")).to_have_value("echo a long command")
