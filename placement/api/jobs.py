@@ -94,7 +94,7 @@ def retry(request: HttpRequest, job_id: Id, asked: RetryBody = RetryBody()) -> d
                 "its own doing. Leave raised out to run it as it was, or send declared_ram or declared_vram."
             )
         more = {kind: max(more.get(kind, 0), amount) for kind, amount in {**more, **dict(offer.fields)}.items()}
-    again = jobs.retry(request.user, job_id, more)
+    again = jobs.retry(request.user, job_id, more, form_key=asked.form_key)
     return done(request, again.pk, f"#{again.pk} repeats #{job_id}.")
 
 

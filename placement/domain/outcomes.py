@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal as signals
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from calibration.domain.resources import gib
@@ -40,12 +40,12 @@ class Evidence:
     ``stopped_by`` is why the runner sent signals ("cancel", "time_limit", "watchdog", "" when it sent none),
     ``requested`` the stop on record and ``requested_by`` who asked. ``killed``: the grace passed and SIGKILL went
     out. ``oom_kill_delta`` is the machine's counter of kills for memory since the start. ``group`` are the counters of
-    the job's own control group: "oom" (its own limit could not be met), "oom_kill" and "oom_group_kill", with
-    "memory_max" and "memory_peak" in bytes. ``container`` is what its engine said of it at the end ("oom_killed": at
-    its own limit, "limit" in bytes). ``cap_receipt`` is what was written when memory was refused ("cap",
-    "asked", "used", "free" in bytes, any may be missing), ``receipt_age_s`` how long before the end that was;
-    ``driver_limit`` the driver's own for this job ("limit", "used" in bytes). ``watchdog`` is its evidence
-    ("sentence", "pool"), ``lost`` why nobody saw the end.
+    the job's own control group, as its runner told them or, where nobody saw the end, as they stand: "oom" (its own
+    limit could not be met), "oom_kill" and "oom_group_kill", with "memory_max" and "memory_peak" in bytes.
+    ``container`` is what its engine said of it at the end ("oom_killed": at its own limit, "limit" in bytes).
+    ``cap_receipt`` is what was written when memory was refused ("cap", "asked", "used", "free" in bytes, any may be
+    missing), ``receipt_age_s`` how long before the end that was; ``driver_limit`` the driver's own for this job
+    ("limit", "used" in bytes). ``watchdog`` is its evidence ("sentence", "pool"), ``lost`` why nobody saw the end.
     """
 
     code: int | None = None
@@ -122,6 +122,8 @@ def _unseen(e: Evidence) -> Verdict | None:
     if not _nothing_seen(e):
         return None
     why = e.lost or "its processes are gone and left no exit record"
+    if killed := _group(e):  # the kernel's counters outlive the runner, which is why nobody else tells
+        return replace(killed, sentence=f"{killed.sentence} That is from its control group: {why.rstrip('.')}.")
     return Verdict(Outcome.LOST, f"Lost: {why.rstrip('.')}.", "lower_bound")
 
 

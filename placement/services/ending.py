@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import DatabaseError, OperationalError, transaction
 from django.utils import timezone
 
@@ -26,6 +25,7 @@ from placement.models import Job, Lease
 from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
 from placement.services import aftermath, capping, cycle_row, evidence, holding, notices, postmortems
+from placement.services.capping import run_dir_of
 from placement.services.learning import Windows
 from placement.services.strays import Strays
 from placement.services.strays import ended as stray_words
@@ -77,11 +77,6 @@ class Ending:
     tells: bool = True  # whether what was seen of it is all of it; what a container of its own took is not
 
 
-def run_dir_of(job: Job) -> Path:
-    """Return the directory of a job's attempt on this node."""
-    return settings.RUNS / f"{job.pk}-{job.attempt}"
-
-
 def why_lost(status: RunStatus, run_dir: Path) -> str:
     started = status.started
     if started is None:
@@ -107,8 +102,9 @@ def judged(
     now = timezone.now()
     ended_at = _when(record.ended_at if record else None) or now
     age = None if refused_at is None else ended_at.timestamp() - refused_at
-    verdict = decide_outcome(_evidence(job, record, lost, receipt, age, run_dir))
-    blamed = postmortems.of(job, verdict, receipt, min(ended_at, now), seen, evidence.group(run_dir))
+    group = evidence.group(run_dir)
+    verdict = decide_outcome(_evidence(job, record, lost, receipt, age, run_dir, group))
+    blamed = postmortems.of(job, verdict, receipt, min(ended_at, now), seen, group)
     kept_evidence = {**job.evidence, "feeds": verdict.feeds}
     if verdict.memory:
         kept_evidence["memory"] = verdict.memory
@@ -124,10 +120,12 @@ def judged(
             "max_rss_bytes": record.max_rss_bytes,
             "oom_kill_delta": record.oom_kill_delta,
             "trimmed_bytes": record.log.trimmed_bytes,
-            "group": evidence.group(run_dir),
+            "group": group,
         }
-        if record.container:
-            kept_evidence["container"] = evidence.container(run_dir, record)
+    elif group:
+        kept_evidence["group"] = group
+    if record and record.container:
+        kept_evidence["container"] = evidence.container(run_dir, record)
     held = strays.held(job.pk) if strays else ""
     if held:
         kept_evidence["not_freed"] = held
@@ -223,6 +221,7 @@ def _evidence(
     receipt: Mapping[str, Any] | None,
     receipt_age: float | None,
     run_dir: Path,
+    group: Mapping[str, int] | None,
 ) -> Evidence:
     killed_by_nine = record is not None and (record.signal == 9 or record.code == 137)
     return Evidence(
@@ -235,7 +234,7 @@ def _evidence(
         requested_by=job.stop_by,
         # The counter is the whole machine's: it says something only of a run that was killed.
         oom_kill_delta=record.oom_kill_delta if record and killed_by_nine else None,
-        group=evidence.group(run_dir) if record else None,
+        group=group,
         container=evidence.container(run_dir, record) if record and record.container else None,
         cap_receipt=_receipt(receipt),
         receipt_age_s=receipt_age,

@@ -12,6 +12,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from placement.runner import cgroup
+from placement.runner.containment import group_of_run
 from placement.runner.jsonfile import control_path, read_json
 from placement.runner.record import EXIT, ExitRecord
 from placement.services import engines
@@ -37,9 +39,12 @@ def _tail(path: Path) -> str:
 
 
 def group(run_dir: Path) -> dict[str, int] | None:
-    """Return the counters of the job's own control group as its runner read them last, None where it had none."""
-    fields = read_json(control_path(run_dir, EXIT)) or {}
-    found = fields.get("cgroup")
+    """Return the counters of the job's own control group, None where it had none.
+
+    As its runner read them last; of a run without a record of its end as they stand, while the group is there.
+    """
+    fields = read_json(control_path(run_dir, EXIT))
+    found = cgroup.figures(group_of_run(run_dir)) if fields is None else fields.get("cgroup")
     if not isinstance(found, dict):
         return None
     return {name: found[name] for name in COUNTERS if _is_count(found.get(name))}

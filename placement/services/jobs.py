@@ -148,13 +148,17 @@ def cancel(user: User, job_id: int) -> str:
     return said
 
 
-def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyType({})) -> Job:
-    """Submit a finished job again as it was, as a new job that names the old one.
+def retry(
+    user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyType({}), *, form_key: str | None = None
+) -> Job:
+    """Submit a finished job again as it was, as a new job that names the old one; the same ``form_key`` makes one.
 
     ``at_least`` are bytes by kind ("ram", "vram") that are declared for it where less was; where device memory is
     reserved exactly, that is raised.
     """
     old = own(user, job_id)
+    if earlier := made_by(old.user, form_key):
+        return _repeating(earlier, old)
     # What is no amount stays what it is, to be refused as in any submission.
     more = {k: max(getattr(old, f"declared_{k}") or 0, n) if n > 0 else n for k, n in at_least.items()}
     if old.state != State.FINISHED:
@@ -188,9 +192,15 @@ def retry(user: User, job_id: int, at_least: Mapping[str, int] = MappingProxyTyp
         retry_on=tuple(old.retry_policy.get("on", ())),
         retry_wait_s=old.retry_policy.get("wait_s"),
     )
-    job = submit(old.user, submission, repeats=old)
+    job = _repeating(submit(old.user, submission, form_key=form_key, repeats=old), old)
     if old.user_id != user.pk:
         audit.record(user, "retry job", f"#{old.pk} of {old.user.get_username()}", new=job.pk)
+    return job
+
+
+def _repeating(job: Job, old: Job) -> Job:
+    if job.retry_of_id != old.pk:
+        raise Refused(f"This form_key made #{job.pk}, which repeats not #{old.pk}. Make up another one.")
     return job
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -33,6 +34,12 @@ def gib(amount: int | None) -> str:
     if amount is None:
         return "unknown"
     return format_html('<span title="{} bytes">{}</span>', f"{amount:,}", in_gib(amount))
+
+
+@register.simple_tag
+def once() -> str:
+    """Return the field by which a form that is sent twice makes one job."""
+    return format_html('<input type="hidden" name="form_key" value="{}" autocomplete="off">', secrets.token_urlsafe(24))
 
 
 @register.simple_tag

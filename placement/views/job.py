@@ -93,7 +93,8 @@ def retry(request: HttpRequest, job_id: int) -> HttpResponse:
     """Submit a finished job again, with at least so many bytes of a kind as the form says."""
     try:
         more = {kind: number(request.POST[kind], "size") for kind in ("ram", "vram") if kind in request.POST}
-        again = jobs.retry(request.user, job_id, more)
+        key = request.POST.get("form_key", "")
+        again = jobs.retry(request.user, job_id, more, form_key=key if len(key) <= 64 and key.isprintable() else None)
     except Refused as error:
         return _change(request, job_id, _raising(error))
     wake.soon()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from django.test import Client
 
 from calibration.domain.attribution import attribute
+from calibration.domain.resources import gib
 from calibration.models import Sediment
 from placement import loop, snapshots
 from placement.domain import reservations
@@ -210,6 +213,26 @@ def test_a_loader_whose_workers_share_its_memory_is_not_taken_for_five_times_of_
 
 def _is_member(job: Job, pid: int) -> bool:
     return any(one.pid == pid for one in loop.agent().known[f"job:{job.pk}"])
+
+
+def test_a_job_that_its_limit_ended_after_its_runner_was_killed_is_charged_more_next_time(
+    node: Here, settings: Any, tmp_path: Path
+) -> None:
+    limited(settings)
+    go = tmp_path / "go"
+    grow = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\nb = b'x' * (900 << 20)"
+    job = node.run(python(grow))
+    cap = job.charges["ram"]["cap"]
+    assert cap < 900 * MIB
+    os.kill(job.runner["pid"], signal.SIGKILL)
+    go.touch()
+    node.end(job)
+    assert job.outcome == "cap_exceeded"
+    assert f"at its own limit of {gib(cap)}" in job.sentence
+    assert "its runner was killed" in job.sentence
+    assert (job.exit_code, job.evidence["memory"], job.evidence["group"]["memory_max"]) == (None, "ram", cap)
+    again = node.run(python(grow))
+    assert again.charges["ram"]["granted"] > job.charges["ram"]["granted"]
 
 
 def test_a_group_that_nobody_removed_goes_at_the_next_start_and_those_of_others_stay(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from typing import Any
@@ -38,6 +39,32 @@ def test_two_posts_of_one_form_at_the_same_moment_make_one_job_and_both_lead_to_
         assert (first.status_code, second.status_code) == (201, 201)
         assert first.json()["job"]["id"] == second.json()["job"]["id"]
         assert Job.objects.count() == number + 1
+
+
+def test_a_job_is_run_again_once_by_a_request_that_is_sent_twice() -> None:
+    a_machine()
+    user = a_user("ann", Role.ADMIN)
+    old, other = (a_job(user, state="finished", outcome="failed", ended_at=timezone.now()) for _ in range(2))
+    clients = [Client(), Client()]
+    for client in clients:
+        client.force_login(user)
+
+    def again(client: Client, number: int = old.pk, key: str = "once") -> Any:
+        return client.post(f"/api/v1/jobs/{number}/retry", {"form_key": key}, content_type="application/json")
+
+    first, second = together(*[lambda client=client: again(client) for client in clients])
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.json()["job"]["id"] == second.json()["job"]["id"]
+    assert Job.objects.get(retry_of=old).form_key == "once"
+    assert again(clients[0], key="twice").json()["job"]["id"] != first.json()["job"]["id"]
+    refused = again(clients[0], other.pk)
+    assert refused.status_code == 409
+    assert "another one" in refused.json()["error"]["message"]
+    page = clients[0].get(f"/jobs/{other.pk}").content.decode()
+    (key,) = re.findall(rf'/jobs/{other.pk}/retry">.*?name="form_key" value="([^"]+)"', page)
+    for client in clients:
+        client.post(f"/jobs/{other.pk}/retry", {"form_key": key})
+    assert Job.objects.filter(retry_of=other).count() == 1
 
 
 def test_thirty_open_pages_beside_a_loop_that_writes_meet_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

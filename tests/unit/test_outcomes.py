@@ -299,6 +299,12 @@ def test_matrix(evidence: Evidence, outcome: Outcome, feeds: str, memory: str | 
             "Reached its time limit of 60 s: ended by SIGTERM.",
         ),
         (Evidence(lost="the node rebooted while it ran"), "Lost: the node rebooted while it ran."),
+        (Evidence(lost="its runner was killed", group={"oom": 0, "oom_kill": 0}), "Lost: its runner was killed."),
+        (
+            Evidence(lost="its runner was killed", group={"oom": 1, "oom_kill": 2, "memory_max": GIB}),
+            "RAM limit exceeded: the kernel killed it at its own limit of 1.0 GiB. That is from its control group: "
+            "its runner was killed.",
+        ),
         (Evidence(start_error="could not start: No such file: ./x"), "Could not be started: No such file: ./x."),
         (
             Evidence(code=1, cap_receipt={"cap": 4 * GIB, "asked": GIB, "used": 3 * GIB + 1, "free": 9 * GIB}),

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from placement.api.shapes.kinds import Amount, Body, Bytes, MaybeMoment, Shape
+from placement.api.shapes.kinds import Amount, Body, Bytes, FormKey, MaybeMoment, Shape
 from placement.domain.submission import MOST_PRIORITY, MOST_WORKERS
 from placement.services.bulk import MOST
 
@@ -44,6 +44,8 @@ class RetryBody(Body):
     raised: bool = Field(False, description="With what its own answer offers as raised; refused where it offers none.")
     declared_ram: Amount = Field(None, description="At least so much; what was declared stands where it is more.")
     declared_vram: Amount = Field(None, description="At least so much; what was declared stands where it is more.")
+
+    form_key: FormKey = None
 
     def at_least(self) -> dict[str, int]:
         """Return the bytes that were sent, by kind."""

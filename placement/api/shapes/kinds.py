@@ -66,6 +66,11 @@ Capacity = Annotated[
 ]
 """What a device or a node can give, as sent."""
 
+FormKey = Annotated[
+    str | None, Field(min_length=1, max_length=64, description="The same key sent twice makes one job.")
+]
+"""What tells a request that is sent again from another one."""
+
 Id = Annotated[int, Field(ge=0)]
 """A number in a path."""
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from placement.api.shapes.kinds import Amount, Body
+from placement.api.shapes.kinds import Amount, Body, FormKey
 from placement.domain import sweeps, terms
-from placement.domain.submission import Submission, bad_characters
+from placement.domain.submission import Submission
 from placement.forms.submit import first_line
 
 _TIES = 'It must be a list of jobs: 12, or {"job": 12, "when": "ok"}; when is ok, any or failed.'
@@ -77,16 +77,7 @@ class SubmissionBody(Body):
         None, description="After which ends: failed, out_of_memory, cap_exceeded, lost, start_failed, timed_out."
     )
     retry_wait_s: float | None = Field(None, description="Before the first further try; twice as long each time.")
-    form_key: str | None = Field(
-        None, min_length=1, max_length=64, description="The same key sent twice makes one job."
-    )
-
-    @field_validator("form_key")
-    @classmethod
-    def _key(cls, key: str | None) -> str | None:
-        if key and (wrong := bad_characters(key)):
-            raise ValueError(wrong)
-        return key
+    form_key: FormKey = None
 
     @field_validator("not_before")
     @classmethod
