@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from calibration.domain.resources import gib, parse_bytes
+from placement.domain.usual_placement import AMOUNTS, NAMES
 from placement.domain.workloads import Definition
 
 _HEAD = (
@@ -26,6 +27,10 @@ def _head(definition: Definition) -> Iterator[str]:
         value = getattr(definition, name)
         if value != getattr(plain, name):
             yield f"{name} = {_value(value)}"
+    for name in NAMES:
+        if name in definition.placement:
+            value = definition.placement[name]
+            yield f"{name} = {_value(amount_text(value) if name in AMOUNTS else value)}"
     for name in ("hint_vram", "hint_ram"):
         amount = getattr(definition, name)
         if amount is not None:

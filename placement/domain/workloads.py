@@ -10,13 +10,13 @@ from typing import Any
 
 from calibration.domain.errors import BadAmount
 from calibration.domain.resources import parse_bytes
-from placement.domain import containers, retries, watch_policy
+from placement.domain import containers, retries, usual_placement, watch_policy
 from placement.domain.errors import Refused
 from placement.domain.jobs import Outcome
 
 _TEXTS = {"name": 100, "summary": 200, "command": 100_000, "setup": 10_000, "cwd": 1000, "image": 300}
 _CHOICES = {
-    "gpu": ("none", "one"),
+    "gpu": ("none", "one", "group"),
     "exclusive": ("no", "device", "machine"),
     "watch_policy": ("", *watch_policy.CHOICES),
     "engine": ("", *containers.ENGINES),
@@ -26,6 +26,7 @@ _KNOWN = (
     *_TEXTS,
     *_CHOICES,
     *_AMOUNTS,
+    *usual_placement.NAMES,
     "workers",
     "time_limit_s",
     "shape_varies",
@@ -41,7 +42,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A workload to be stored. Hints in bytes; parameters as the model keeps them."""
+    """A workload to be stored. Hints in bytes; parameters as the model keeps them, ``placement`` as usual_placement."""
 
     name: str
     command: str
@@ -50,6 +51,7 @@ class Definition:
     cwd: str = ""
     gpu: str = "none"
     exclusive: str = "no"
+    placement: Mapping[str, Any] = field(default_factory=dict)
     workers: int = 1
     time_limit_s: float | None = None
     hint_ram: int | None = None
@@ -81,8 +83,10 @@ def check(table: Mapping[str, Any]) -> Definition:
         wrong.setdefault(name, sentence)
     if wrong:
         raise Refused(" ".join(f"{name}: {sentence}" for name, sentence in wrong.items()), wrong)
-    values = {name: table[name] for name in table if name not in (*_AMOUNTS, "parameters", "files", "retry")}
+    apart = {*_AMOUNTS, *usual_placement.NAMES, "parameters", "files", "retry"}
+    values = {name: table[name] for name in table if name not in apart}
     values |= {name: parse_bytes(table[name]) for name in _AMOUNTS if name in table}
+    values["placement"] = usual_placement.read(table)
     values["files"] = tuple(table.get("files", ()))
     values["parameters"] = tuple(
         {
@@ -118,6 +122,7 @@ def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, f"It is one of {', '.join(filter(None, choices))}."
     if table.get("gpu", "none") == "none" and (table.get("exclusive") == "device" or "hint_vram" in table):
         yield "gpu", 'A workload without a device cannot have one alone, nor a hint of its memory; set gpu = "one".'
+    yield from usual_placement.wrong(table)
     yield from _container(table)
     for name in _AMOUNTS:
         try:

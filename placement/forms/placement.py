@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 
 from placement.domain.group_terms import MOST_DEVICES
+from placement.domain.usual_placement import AMOUNTS
+from placement.domain.workload_text import amount_text
 from placement.forms.fields import Amount
 from placement.selectors.submit import Choices
 
@@ -45,11 +48,14 @@ class PlacementForm(forms.Form):
         label="Sharing",
     )
 
-    def offer(self, choices: Choices) -> None:
-        """Offer what is declared; where there is nothing to choose from, nothing is asked."""
-        self.fields["device"].choices = [("", "any"), *choices.devices]  # type: ignore[attr-defined]
-        for name, offered in (("node", choices.nodes), ("device_kind", choices.kinds), ("backend", choices.backends)):
-            if offered:
+    def offer(self, choices: Choices, said: Mapping[str, Any]) -> None:
+        """Offer what is declared, and what a workload says; where there is nothing to choose from, nothing is asked."""
+        known = {"device": choices.devices, "node": choices.nodes}
+        for name, offered in (known | {"device_kind": choices.kinds, "backend": choices.backends}).items():
+            word = str(said.get(name) or "")
+            if word and word not in dict(offered):
+                offered = (*offered, (word, word))
+            if offered or name == "device":
                 self.fields[name].choices = [("", "any"), *offered]  # type: ignore[attr-defined]
             else:
                 del self.fields[name]
@@ -83,3 +89,17 @@ class PlacementForm(forms.Form):
         if gpu == "group":
             said |= {"group_memory": data["group_memory"], "even": not data["uneven"]}
         return said
+
+
+def shown(gpu: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a workload says of devices beside ``gpu`` as the form's fields show it."""
+    least = said.get("min_devices", 1) if gpu == "group" else 2
+    return {
+        "min_devices": str(least),
+        "max_devices": str(said.get("max_devices", 1)) if gpu == "group" else "",
+        "prefer_max": bool(said.get("prefer_max")),
+        "memory": said.get("memory", "auto"),
+        **{name: amount_text(said[name]) if name in said else "" for name in AMOUNTS},
+        "uneven": not said.get("even", True),
+        **{name: said.get(name, "") for name in ("device", "node", "device_kind", "backend")},
+    }

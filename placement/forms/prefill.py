@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 
+from placement.forms import placement
 from placement.forms.fields import seconds_text
 from placement.models import Role, Workload
 from placement.selectors import access, again, submit
@@ -64,5 +65,6 @@ def from_workload(found: Workload, cwd: str) -> dict[str, Any]:
         "image": found.image,
         "engine": found.engine,
         "reserves": found.reserves,
+        **placement.shown(found.gpu, found.placement or {}),
         "time_limit_s": seconds_text(found.time_limit_s),
     }

@@ -59,7 +59,7 @@ class SubmitForm(PlacementForm, TermsForm):
     ) -> None:
         super().__init__(*args, **options)
         self.fields["workload"].choices = [("", "choose …"), *choices.workloads]
-        self.offer(choices)
+        self.offer(choices, (workload.placement if workload else None) or {})
         self.fields["cwd"].widget.attrs["list"] = "directories"
         if not choices.workloads:
             del self.fields["workload"], self.fields["kind"]

@@ -11,11 +11,15 @@ from django.http import QueryDict
 from placement.domain import retries, terms, workloads
 from placement.domain.containers import ENGINES
 from placement.domain.submission import MOST_WORKERS
+from placement.domain.usual_placement import AMOUNTS
 from placement.domain.watch_policy import WORDS, Policy
 from placement.domain.workload_text import amount_text
 from placement.domain.workloads import Definition
+from placement.forms import placement
 from placement.forms.fields import Amount, TimeLimit, seconds_text
+from placement.forms.placement import PlacementForm
 from placement.forms.terms import Parsed, Wait
+from placement.selectors.submit import Choices
 
 SPARE = 2  # empty rows for further parameters
 MOST_ROWS = 60
@@ -23,7 +27,7 @@ LARGEST_FILE = 1 << 20  # bytes of a TOML file
 _COLUMNS = ("name", "default", "matters", "help")
 
 
-class WorkloadForm(forms.Form):
+class WorkloadForm(PlacementForm):
     """One definition. Fields are named as in the TOML text, so that refusals land beside them."""
 
     name = forms.CharField(max_length=100, help_text="People choose it by this; what is learned stands under it.")
@@ -48,13 +52,6 @@ class WorkloadForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2}),
         label="Source files",
         help_text="One a line. When one of them changes, what was learned counts as older.",
-    )
-    gpu = forms.ChoiceField(
-        choices=[("none", "No device"), ("one", "One device")], widget=forms.RadioSelect, label="Device"
-    )
-    exclusive = forms.ChoiceField(
-        choices=[("no", "Share"), ("device", "The device alone"), ("machine", "The whole machine alone")],
-        label="Sharing",
     )
     workers = forms.IntegerField(min_value=1, max_value=MOST_WORKERS, label="Workers, usually")
     time_limit_s = TimeLimit(required=False, max_length=40, label="Time limit", help_text="2 h, 90 min or 1:30:00.")
@@ -90,8 +87,11 @@ class WorkloadForm(forms.Form):
     seen = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
     rows = forms.IntegerField(min_value=1, max_value=MOST_ROWS, widget=forms.HiddenInput)
 
-    def __init__(self, *args: Any, variables: Sequence[str] = (), editing: str = "", **options: Any) -> None:
+    def __init__(
+        self, *args: Any, choices: Choices, variables: Sequence[str] = (), editing: str = "", **options: Any
+    ) -> None:
         super().__init__(*args, **options)
+        self.offer(choices, {name: self[name].value() for name in ("device", "node", "device_kind", "backend")})
         self.editing = editing
         self.fields["keep"].choices = [(name, name) for name in variables]
         if editing:
@@ -152,7 +152,9 @@ class WorkloadForm(forms.Form):
     def table(self) -> dict[str, Any]:
         """Return the definition as a TOML text would have it; call it on a valid form."""
         data = self.cleaned_data
-        table: dict[str, Any] = {n: data[n] for n in ("name", "summary", "setup", "cwd", "gpu", "exclusive", "workers")}
+        table: dict[str, Any] = {n: data[n] for n in ("name", "summary", "setup", "cwd", "workers")}
+        said = {n: value for n, value in self.placement().items() if value is not None}
+        table |= said | {n: f"{said[n]} B" for n in AMOUNTS if n in said}
         table["command"] = data["command"].replace("\r\n", "\n").strip("\n")
         table["files"] = [line.strip() for line in data["files"].splitlines() if line.strip()]
         table |= {n: data[n].strip() for n in ("image", "engine")}
@@ -177,7 +179,7 @@ class WorkloadForm(forms.Form):
 
     def refuse(self, fields: Mapping[str, str], sentence: str) -> None:
         """Put a refusal beside the fields that it names, the rest above the form."""
-        places = {"retry": "retry_times", "parameters": "p0_name"}
+        places = {"retry": "retry_times", "parameters": "p0_name", "even": "uneven"}
         named = {places.get(name, name): text for name, text in fields.items()}
         for name, text in named.items():
             self.add_error(name if name in self.fields else None, text)
@@ -210,7 +212,7 @@ class TomlForm(forms.Form):
 
 def fresh(**given: Any) -> dict[str, Any]:
     """Return what the form of a new workload shows."""
-    return {"gpu": "none", "exclusive": "no", "workers": 1, **_rows(()), **given}
+    return {"gpu": "none", "exclusive": "no", "workers": 1, **placement.shown("", {}), **_rows(()), **given}
 
 
 def of_definition(definition: Definition) -> dict[str, Any]:
@@ -219,6 +221,7 @@ def of_definition(definition: Definition) -> dict[str, Any]:
     shown = {n: getattr(definition, n) for n in ("name", "summary", "command", "setup", "cwd", "gpu", "exclusive")}
     return {
         **shown,
+        **placement.shown(definition.gpu, definition.placement),
         "workers": definition.workers,
         "shape_varies": definition.shape_varies,
         "reserves": definition.reserves,

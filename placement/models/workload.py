@@ -3,10 +3,13 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from placement.domain import usual_placement
+
 
 class Workload(models.Model):
     """What can be run by name: a command with {parameters}, its files, hints and limits.
 
+    ``placement`` is what a run asks of devices besides (see domain/usual_placement.py), None: nothing.
     ``parameters`` is a list of {"name", "default", "matters", "help"}; ``files`` are the sources that make the
     fingerprint. ``hint_*`` is the author's preset in bytes.
     """
@@ -21,6 +24,7 @@ class Workload(models.Model):
     environment = models.BinaryField(default=bytes, blank=True)  # encrypted JSON
     gpu = models.CharField(max_length=8, default="none")
     exclusive = models.CharField(max_length=8, default="no")
+    placement = models.JSONField(null=True, blank=True)
     workers = models.PositiveIntegerField(default=1)
     time_limit_s = models.FloatField(null=True, blank=True)
     hint_ram = models.BigIntegerField(null=True, blank=True)
@@ -37,6 +41,11 @@ class Workload(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def takes(self) -> str:
+        """Return what its runs ask for of devices in words."""
+        return usual_placement.told(self.gpu, self.placement or {})
 
 
 class IrrelevantArgument(models.Model):

@@ -86,6 +86,10 @@ def preselect(user: AbstractBaseUser, command: str, workload_name: str) -> Prese
         found = workload(workload_name)
         if found is None:
             return Preselected("none", "")
+        said = found.placement or {}
+        if said or found.gpu == "group":  # it says what it takes: what somebody asked for instead was for that run
+            size = {name: str(said.get(name, 1)) for name in ("min_devices", "max_devices")}
+            return Preselected(found.gpu, f"so {workload_name} says", size if found.gpu == "group" else {})
         last = jobs.filter(workload_id=found.pk).first()
         return _as_last(last, workload_name) if last else Preselected(found.gpu, f"so {workload_name} says")
     if not command.strip():

@@ -49,8 +49,9 @@ def state(row: Workload) -> str:
 
 def definition_of(row: Workload) -> workloads.Definition:
     """Return a stored workload as it was defined, without its variables."""
-    names = [f.name for f in fields(workloads.Definition) if f.name not in ("files", "parameters", "environment")]
-    values = {name: getattr(row, name) for name in names}
+    apart = ("files", "parameters", "environment", "placement")
+    values = {f.name: getattr(row, f.name) for f in fields(workloads.Definition) if f.name not in apart}
+    values["placement"] = row.placement or {}
     return workloads.Definition(**values, files=tuple(row.files), parameters=tuple(row.parameters))
 
 
@@ -78,6 +79,7 @@ def _store(user: Any, definition: workloads.Definition) -> tuple[Workload, bool]
     values = asdict(definition)
     values["files"], values["parameters"] = list(definition.files), [dict(p) for p in definition.parameters]
     values["retry_policy"] = dict(definition.retry_policy)
+    values["placement"] = dict(definition.placement) or None
     values["environment"] = secrets.seal(definition.environment)
     name = values.pop("name")
     with cycle_row.changing():
@@ -104,4 +106,6 @@ def defaults(name: object) -> dict[str, Any]:
     """Return what a submission of a workload starts from where it says nothing itself."""
     asked = isinstance(name, str) and name and not bad_characters(name)  # the draft says what is wrong with it
     row = Workload.objects.filter(name=name).first() if asked else None
-    return {} if row is None else {"gpu": row.gpu, "exclusive": row.exclusive, "workers": row.workers}
+    if row is None:
+        return {}
+    return {"gpu": row.gpu, "exclusive": row.exclusive, "workers": row.workers, **(row.placement or {})}

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from placement.domain.errors import Infeasible, NotYours, Refused, UnreadableSecret
-from placement.forms import prefill, script
+from placement.forms import placement, prefill, script
 from placement.forms.submit import SubmitForm
 from placement.models import Job, Role
 from placement.selectors import access, again, answer, devices, engines, expected, ladder, submit, verdict, wording
@@ -70,6 +70,7 @@ def workload_fields(request: HttpRequest) -> HttpResponse:
     response = render(request, "placement/_workload.html", {"form": form, "workload": form.chosen})
     if form.chosen is not None:
         names = ("cwd", "setup", "workers", "exclusive", "time_limit_s", "image", "engine")
+        names = (*names, *placement.shown("", {}))
         filled = {n: form.initial[n] for n in names}
         response["HX-Trigger"] = json.dumps({"prefill": {n: str(v) for n, v in filled.items()}})
     return response

@@ -18,7 +18,7 @@ from placement.forms import workloads as forms
 from placement.forms.fields import seconds_text
 from placement.forms.workloads import TomlForm, WorkloadForm
 from placement.models import Job, Role, Workload
-from placement.selectors import access, job
+from placement.selectors import access, again, job, submit
 from placement.services import workloads
 from placement.views import wake
 from placement.views.door import done, door
@@ -30,7 +30,7 @@ def define(request: HttpRequest) -> HttpResponse:
     """Show the form of a new workload, filled from a job where one is named; store what is sent."""
     if request.method == "POST":
         return _sent(request, None)
-    return _show(request, WorkloadForm(initial=forms.fresh(**_of_job(request))))
+    return _show(request, _form(request, initial=forms.fresh(**_of_job(request))))
 
 
 @door(Role.OPERATOR, ("GET", "HEAD", "POST"))
@@ -39,7 +39,7 @@ def edit(request: HttpRequest, ident: str) -> HttpResponse:
     if request.method == "POST":  # removed meanwhile: what was typed is kept, and can be defined anew
         return _sent(request, found_subject(ident).definition)
     row = _defined(ident)
-    return _show(request, _filled(row), row)
+    return _show(request, _filled(request, row), row)
 
 
 @door(Role.OPERATOR, ("POST",))
@@ -72,11 +72,11 @@ def _sent(request: HttpRequest, row: Workload | None) -> HttpResponse:
     what = request.POST.get("what", "save")
     if what == "more":
         shown = forms.unsent(request.POST, further=forms.SPARE)
-        return _show(request, WorkloadForm(initial=shown, variables=variables, editing=editing), row)
+        return _show(request, _form(request, initial=shown, variables=variables, editing=editing), row)
     if what == "import":
         return _imported(request, row)
     data, lacking = forms.with_rows(request.POST)
-    form = WorkloadForm(data, variables=variables, editing=editing)
+    form = _form(request, data, variables=variables, editing=editing)
     valid = form.is_valid()
     if lacking:
         rows = "a row for it is" if len(lacking) == 1 else "rows for them are"
@@ -103,27 +103,31 @@ def _sent(request: HttpRequest, row: Workload | None) -> HttpResponse:
 def _imported(request: HttpRequest, row: Workload | None) -> HttpResponse:
     toml = TomlForm(request.POST, request.FILES)
     if not toml.is_valid():
-        return _show(request, _filled(row), row, toml, status=422)
+        return _show(request, _filled(request, row), row, toml, status=422)
     try:
         definition = domain.parse(toml.cleaned_data["toml"])
     except Refused as error:
         toml.add_error("toml", error.sentence)
-        return _show(request, _filled(row), row, toml, status=422)
+        return _show(request, _filled(request, row), row, toml, status=422)
     shown = forms.of_definition(definition)
     variables = workloads.variables(row)
     if row is not None:
         shown |= {"name": row.name, "seen": workloads.state(row), "keep": variables}
     messages.success(request, "The form is filled from the text; nothing is saved yet. Look it through, then save.")
-    return _show(request, WorkloadForm(initial=shown, variables=variables, editing=row.name if row else ""), row)
+    return _show(request, _form(request, initial=shown, variables=variables, editing=row.name if row else ""), row)
 
 
-def _filled(row: Workload | None) -> WorkloadForm:
+def _form(request: HttpRequest, *data: Any, **options: Any) -> WorkloadForm:
+    return WorkloadForm(*data, choices=submit.choices(request.user), **options)
+
+
+def _filled(request: HttpRequest, row: Workload | None) -> WorkloadForm:
     if row is None:
-        return WorkloadForm(initial=forms.fresh())
+        return _form(request, initial=forms.fresh())
     variables = workloads.variables(row)
     shown = forms.of_definition(workloads.definition_of(row))
     shown |= {"seen": workloads.state(row), "keep": variables}
-    return WorkloadForm(initial=shown, variables=variables, editing=row.name)
+    return _form(request, initial=shown, variables=variables, editing=row.name)
 
 
 def _of_job(request: HttpRequest) -> dict[str, Any]:
@@ -135,6 +139,7 @@ def _of_job(request: HttpRequest) -> dict[str, Any]:
     return {
         "command": row.command or shlex.join(row.argv or ()),
         "cwd": row.cwd, "setup": row.setup, "gpu": row.gpu, "exclusive": row.exclusive,
+        "node": row.node_wanted, "device": row.device_wanted, **again.group(row),
         "image": row.image or "", "engine": row.engine or "",
         "workers": row.workers, "time_limit_s": seconds_text(row.time_limit_s),
         "files": row.key_script if row.key_script.startswith("/") else "",

@@ -49,7 +49,14 @@
   document.addEventListener("prefill", (event) => {
     for (const [name, value] of Object.entries(event.detail)) {
       const field = form.elements[name];
-      if (field && !touched.has(name) && typeof value === "string") field.value = value;
+      if (!field || touched.has(name) || typeof value !== "string") continue;
+      if (field.type === "checkbox") field.checked = value === "True";
+      else {
+        if (field.options && ![...field.options].some((one) => one.value === value)) field.add(new Option(value, value));
+        field.value = value;
+      }
+      const part = (field.closest ? field : field[0]).closest("details");
+      if (part && !["", "no", "auto", "False"].includes(value)) part.open = true;
     }
     changed(form.elements.workload ?? command);
   });

@@ -32,8 +32,18 @@ ODD = Definition(
     retry_policy={"times": 2, "on": ["failed", "lost"], "wait_s": 0.0, "longest_s": 90.5},
 )
 
+GROUP = Definition(
+    name="g",
+    command="true",
+    gpu="group",
+    placement={
+        "min_devices": 2, "max_devices": 4, "prefer_max": True, "memory": "exact", "per_device_memory": (1 << 30) + 1,
+        "group_memory": 6 << 30, "even": False, "node": "a", "device_kind": "gpu", "backend": "cuda",
+    },
+)  # fmt: skip
 
-@pytest.mark.parametrize("definition", [ODD, Definition(name="n", command="true")])
+
+@pytest.mark.parametrize("definition", [ODD, GROUP, Definition(name="n", command="true")])
 def test_it_reads_back_as_it_was(definition: Definition) -> None:
     assert parse(write(definition)) == definition
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from placement.api.shapes.kinds import Amount, Body, FormKey
-from placement.domain import sweeps, terms
+from placement.domain import sweeps, terms, usual_placement
 from placement.domain.submission import Submission
 from placement.forms.submit import first_line
 
@@ -40,7 +40,9 @@ class SubmissionBody(Body):
     setup: str | None = Field(None, description="A line that bash runs before the command.")
     environment: dict[str, str] | None = Field(None, description="Sealed at once; shown to nobody.")
     workers: int | None = None
-    gpu: str | None = Field(None, description="none, one or group; left out: none, or what the workload says.")
+    gpu: str | None = Field(
+        None, description="none, one or group; as the workload says where left out, as all of devices."
+    )
     exclusive: str | None = Field(None, description="no, device or machine.")
     reserves: bool | None = Field(None, description="It asks for more devices while it runs: it sees all of its node.")
     node: str | None = None
@@ -93,7 +95,8 @@ class SubmissionBody(Body):
 
     def submission(self, usual: dict[str, Any]) -> Submission:
         """Return what is asked for, over what its workload starts from."""
-        values = {**usual, **self.model_dump(exclude_none=True, exclude={"form_key", "after"})}
+        said = self.model_dump(exclude_none=True, exclude={"form_key", "after"})
+        values = {**usual_placement.beside(usual, said), **said}
         if self.argv is not None:
             values["argv"] = tuple(self.argv)
         if self.params is not None:
@@ -106,7 +109,7 @@ class SubmissionBody(Body):
             values["not_before"] = terms.parse_moment(self.not_before, None)
         if self.after is not None:
             values["after"] = tuple((a.job, a.when) if isinstance(a, After) else (a, "ok") for a in self.after)
-        if self.gpu == "group" and self.max_devices is None and self.min_devices is not None:
+        if values.get("gpu") == "group" and self.max_devices is None and self.min_devices is not None:
             values["max_devices"] = self.min_devices
         if not values.get("name"):
             program = self.argv[0][:60] if self.argv else ""
