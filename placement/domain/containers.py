@@ -101,14 +101,17 @@ def _devices(c: Container) -> list[str]:
     return ["--gpus", '"device=' + ",".join(c.devices) + '"']
 
 
-def shell_text(command: str, setup: str, python_first: str = "") -> str:
-    """Return what a shell inside runs: the set-up line, then the command; ``python_first`` leads its PYTHONPATH.
+def shell_text(command: str, setup: str, python_first: str = "", python_last: str = "") -> str:
+    """Return what a shell inside runs: the set-up line, then the command.
 
-    What the image itself puts there stays behind it, which a variable given from outside would replace.
+    ``python_first`` leads its PYTHONPATH, ``python_last`` ends it. What the image itself puts there stays between
+    them, which a variable given from outside would replace.
     """
     lines = []
     if python_first:
         lines.append(f"export PYTHONPATH={shlex.quote(python_first)}${{PYTHONPATH:+:$PYTHONPATH}}")
+    if python_last:
+        lines.append(f"export PYTHONPATH=${{PYTHONPATH:+$PYTHONPATH:}}{shlex.quote(python_last)}")
     if setup.strip():
         lines.append(f"eval {shlex.quote(setup)} || {_FAILED}")
     return "\n".join([*lines, command])

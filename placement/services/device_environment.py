@@ -145,12 +145,17 @@ def in_container(job: Job, variables: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(device for device in told if device.startswith(("GPU-", "MIG-")))
 
 
+def client(*, other_account: bool = False) -> str:
+    """Return the folder with the package ``tidegate`` that a job can read, "" where there is none."""
+    if not other_account:
+        return str(CLIENT)
+    copied = for_everybody(CLIENT / "tidegate", "client/tidegate")
+    return str(copied.parent) if copied else ""
+
+
 def client_path(python_path: str, *, other_account: bool = False) -> str:
     """Return PYTHONPATH with the package ``tidegate`` on it, for programs that ask for more while they run."""
-    if other_account and not for_everybody(CLIENT / "tidegate", "client/tidegate"):
-        return python_path
-    folder = settings.DATA / "client" if other_account else CLIENT
-    return os.pathsep.join(part for part in (python_path, str(folder)) if part)
+    return os.pathsep.join(part for part in (python_path, client(other_account=other_account)) if part)
 
 
 def for_everybody(source: Path = SHIM, name: str = "shim") -> Path | None:

@@ -1,4 +1,4 @@
-"""Containers as a job's own kind, on this node: which engine runs them, how one is started, and that none is left."""
+"""Containers as a job's own kind, on this node: which engine runs them, what is in force, and that none is left."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Collection
 from typing import Any
 
 from django.conf import settings
@@ -16,22 +15,19 @@ from django.conf import settings
 from calibration import clock
 from calibration.domain.samples import RAM
 from placement.domain import containers, containment
-from placement.domain.containers import Container
-from placement.domain.errors import Refused
-from placement.models import Job, Node
+from placement.models import Job
 from placement.runner import engine
 from placement.runner.closing import CLOSING
 from placement.runner.jsonfile import control_path, read_json, write_record
 from placement.runner.record import ExitRecord
 from placement.runner.spec import container_of_run
 from placement.runner.status import Phase, look
-from placement.services import accounts, containing, device_environment, secrets
+from placement.services import containing, relay
 from placement.services.capping import run_dir_of
 
 log = logging.getLogger(__name__)
 OFF, AUTO = "off", "auto"
 CID = "cid"  # in control/: the id of the container, written by the client when it has made one
-VARIABLES = "variables"  # in control/: what the container is given, NAME=value a line; it is as secret as the spec
 LIMIT = "container-limit.json"  # in control/: the memory limit that was raised last, in bytes
 _EVERY = 60.0  # seconds between two looks at the engines and for leftovers
 _QUICK_S = 3.0  # seconds that an engine gets where a tick waits for it
@@ -67,94 +63,6 @@ def told() -> dict[str, Any]:
         else:
             said.append(f"{name} does not answer: {' '.join(answer.split())[-200:] or code}")
     return {"works": works, "sentence": "; ".join(said)}
-
-
-def _engine_of(job: Job) -> str:
-    """Return the path of the engine that runs a job here. Raise Refused where there is none."""
-    if settings.CONTAINERS == OFF:
-        raise Refused("containers are switched off on this node (TIDEGATE_CONTAINERS)")
-    allowed = containers.ENGINES if settings.CONTAINERS == AUTO else (settings.CONTAINERS,)
-    known = Node.objects.filter(name=job.node).values_list("containers", flat=True).first() or {}
-    works = known.get("works") or ()
-    for name in (job.engine,) if job.engine else sorted(allowed, key=lambda one: one not in works):
-        path = shutil.which(name) if name in allowed else None
-        if path is not None:
-            return path
-    raise Refused(f"there is no {job.engine or ' or '.join(allowed)} on this node to run its container")
-
-
-def spec(
-    job: Job, run_dir: Path, command: Mapping[str, Any], account: Mapping[str, Any] | None,
-    variables: Mapping[str, str], limit: int | None,
-) -> dict[str, Any]:  # fmt: skip
-    """Return the fields of a spec that make it run in a container.
-
-    ``command`` are its "argv" or "command" and "setup"; ``variables`` what the container is given. The client runs as
-    the service does, which may reach the engine; what is inside runs as the job's account.
-    """
-    if wrong := containers.refused_names(variables):
-        raise Refused(wrong)
-    if not accounts.may_enter(account, job.cwd):
-        who = account["name"] if account else "the service's account"
-        raise Refused(f"{who} may not enter the working directory {job.cwd}")
-    given, shim = _without_shim(variables)
-    path = _engine_of(job)
-    lines, own_way = containers.for_file(given)
-    secrets.write(run_dir / "control" / VARIABLES, lines)
-    c = Container(
-        engine=path,
-        image=job.image or "",
-        job=job.pk,
-        name=containing.name_of(job),
-        cidfile=str(run_dir / "control" / CID),
-        command=command.get("argv") or (),
-        text="" if "argv" in command else containers.shell_text(command["command"], job.setup, shim),
-        workdir=job.cwd,
-        mounts=_mounts(job, run_dir),
-        seen=(shim,) if shim and "argv" not in command else (),
-        user=f"{account['uid']}:{account['gid']}" if account else f"{os.geteuid()}:{os.getegid()}",
-        keep_id=os.geteuid() != 0,
-        memory=limit,
-        devices=device_environment.in_container(job, variables),
-        environment=own_way,
-        environment_file=str(run_dir / "control" / VARIABLES),
-    )
-    if "argv" in command and job.setup.strip():
-        raise Refused("a set-up line needs a shell: with a container's image give a command, not an argument list")
-    own = client_environment()
-    dealt = {
-        "name": c.name,
-        "cidfile": c.cidfile,
-        "stop": containers.stop_command(path, c.name),
-        "kill": containers.kill_command(path, c.name),
-        "state": containers.state_command(path, c.name),
-        "remove": containers.remove_command(path, c.name),
-        "limit": limit,
-        "env": own,
-    }
-    line = {"argv": containers.run_command(c), "setup": "", "account": None, "env": {**own_way, **own}}
-    return {**line, "container": dealt}
-
-
-def _without_shim(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """Return the variables as a container is given them, and the shim's folder, "" where it is turned off.
-
-    Given from outside, PYTHONPATH would replace what the image has there; only a shell inside can put ours before it.
-    """
-    given = dict(variables)
-    shim, _, rest = given.get("PYTHONPATH", "").partition(os.pathsep)
-    if shim not in (str(device_environment.SHIM), str(settings.DATA / "shim")):
-        return given, ""
-    given.pop("PYTHONPATH")
-    return {**given, **({"PYTHONPATH": rest} if rest else {})}, shim
-
-
-def _mounts(job: Job, run_dir: Path) -> tuple[str, ...]:
-    folders = tuple(dict.fromkeys([job.cwd, str(run_dir / "receipts"), *map(str, settings.CONTAINER_MOUNTS)]))
-    for folder in folders:
-        if ":" in folder:
-            raise Refused(f"{folder} has a colon in its name, so no container can be given it")
-    return folders
 
 
 def begun_at(job: Job) -> float | None:
@@ -205,12 +113,15 @@ class Engines:
     def __init__(self) -> None:
         self.told: dict[str, Any] = {}
         self.notes: tuple[str, ...] = ()
+        self._relay = relay.Relay()
         self._looked = float("-inf")
         self._beside: threading.Thread | None = None
         self._limits: dict[tuple[int, int], int] = {}
 
     def look(self, jobs: Collection[Job]) -> None:
         """Ask the engines and remove leftovers, now and then; ``jobs`` are all that run here."""
+        if settings.URL and settings.CONTAINERS != OFF:
+            self._relay.stand()
         if settings.CONTAINERS == OFF or not self.told:
             self.told = told()
             if settings.CONTAINERS == OFF:

@@ -29,11 +29,12 @@ from placement.runner.record import claim
 from placement.services import (
     accounts,
     capping,
+    container_spec,
     containing,
     device_environment,
-    engines,
     job_tokens,
     lifecycle,
+    relay,
     secrets,
 )
 
@@ -176,7 +177,7 @@ def spec(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict[str, A
     whole = environment(job, run_dir, account)
     inside = {"env": whole, "setup": job.setup, "account": account}
     if job.image:
-        inside |= engines.spec(job, run_dir, command, account, whole, containing.limit_of_container(job, knobs))
+        inside |= container_spec.spec(job, run_dir, command, account, whole, containing.limit_of_container(job, knobs))
         command = {"argv": inside.pop("argv")}
     return {
         "version": 1,
@@ -239,7 +240,10 @@ def environment(job: Job, run_dir: Path, account: dict[str, Any] | None) -> dict
 
 def _way_back(job: Job) -> dict[str, str]:
     """Return where a job finds the service, and the token with which it may ask for more; {} without an address."""
-    return {"TIDEGATE_URL": settings.URL, "TIDEGATE_TOKEN": job_tokens.of(job)} if settings.URL else {}
+    if not settings.URL:
+        return {}
+    address = relay.variables() if job.image else {"TIDEGATE_URL": settings.URL}
+    return {**address, "TIDEGATE_TOKEN": job_tokens.of(job)}
 
 
 def _array_variables(job: Job) -> dict[str, str]:

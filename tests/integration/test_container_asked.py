@@ -14,7 +14,7 @@ from placement.domain.errors import Infeasible, Refused
 from placement.domain.jobs import State
 from placement.models import Job
 from placement.selectors import again
-from placement.services import accounts, device_environment, engines, inspection, jobs, receipts
+from placement.services import accounts, container_spec, device_environment, inspection, jobs, receipts
 from tests.engines import Docker, docker
 from tests.integration.engine_here import node_with, up
 from tests.integration.loop_here import Here
@@ -104,8 +104,10 @@ def test_an_account_of_its_own_its_device_and_the_shim_are_in_the_line(
     bob = {"name": "bob", "uid": 1234, "gid": 1235, "groups": None, "home": "/home/bob"}
     shim = str(device_environment.SHIM)
     given = {"PYTHONPATH": f"{shim}:/mine", "TIDEGATE_JOB_ID": "7", "TOKEN": "s3cret", "TEXT": "two\nlines"}
+    asks, door = settings.DATA / "client", settings.DATA / "inside"
+    given["TIDEGATE_SOCKET"] = f"{door}/socket"
     (tmp_path / "control").mkdir()
-    made = engines.spec(job, tmp_path, {"command": "t.py"}, bob, given, 1 << 30)
+    made = container_spec.spec(job, tmp_path, {"command": "t.py"}, bob, given, 1 << 30)
     line = made["argv"]
     assert (made["account"], made["setup"], made["container"]["limit"]) == (None, "", 1 << 30)
     volumes = [line[at + 1] for at, word in enumerate(line) if word == "--volume"]
@@ -114,33 +116,39 @@ def test_an_account_of_its_own_its_device_and_the_shim_are_in_the_line(
         f"{tmp_path}/receipts:{tmp_path}/receipts",
         "/srv/data:/srv/data",
         f"{shim}:{shim}:ro",
+        f"{asks}:{asks}:ro",
+        f"{door}:{door}:ro",
     ]
     assert line[line.index("--user") + 1] == "1234:1235"
     assert line[line.index("--gpus") + 1] == '"device=GPU-a"'
-    assert line[-1] == f"export PYTHONPATH={shim}${{PYTHONPATH:+:$PYTHONPATH}}\nt.py"
+    first, last, _ = line[-1].split("\n")
+    assert first == f"export PYTHONPATH={shim}${{PYTHONPATH:+:$PYTHONPATH}}"
+    assert last == f"export PYTHONPATH=${{PYTHONPATH:+$PYTHONPATH:}}{asks}"
     # The client may do more than the job: of the job's variables it takes none for its own that a file can hold.
     handed = Path(line[line.index("--env-file") + 1])
-    assert handed.read_text() == "PYTHONPATH=/mine\nTIDEGATE_JOB_ID=7\nTOKEN=s3cret\n"
+    assert handed.read_text() == f"PYTHONPATH=/mine\nTIDEGATE_JOB_ID=7\nTIDEGATE_SOCKET={door}/socket\nTOKEN=s3cret\n"
     assert handed.stat().st_mode & 0o777 == 0o600
     assert made["env"]["TEXT"] == "two\nlines"
     assert not {"TOKEN", "PYTHONPATH"} & set(made["env"])
     assert not {"TOKEN", "TEXT"} & set(made["container"]["env"])
-    listed = engines.spec(job, tmp_path, {"argv": ["t.py", "-x"]}, bob, given, None)["argv"]
+    listed = container_spec.spec(job, tmp_path, {"argv": ["t.py", "-x"]}, bob, given, None)["argv"]
     assert listed[-3:] == ["team/train:2", "t.py", "-x"]
-    assert f"{shim}:{shim}:ro" not in listed
+    assert f"{shim}:{shim}:ro" not in listed  # it leads, which only a shell can have it do
+    assert f"{asks}:{asks}:ro" in listed
+    assert f"PYTHONPATH=/mine:{asks}\n" in handed.read_text()
     job.more_devices = "GPU-b"
-    both = engines.spec(job, tmp_path, {"command": "t.py"}, bob, given, None)["argv"]
+    both = container_spec.spec(job, tmp_path, {"command": "t.py"}, bob, given, None)["argv"]
     assert both[both.index("--gpus") + 1] == '"device=GPU-a,GPU-b"'
     job.reserves = True  # it may still ask for the third
     given["TIDEGATE_DEVICE_UUIDS"] = "GPU-a,GPU-b,GPU-c"
-    every = engines.spec(job, tmp_path, {"command": "t.py"}, bob, given, None)["argv"]
+    every = container_spec.spec(job, tmp_path, {"command": "t.py"}, bob, given, None)["argv"]
     assert every[every.index("--gpus") + 1] == '"device=GPU-a,GPU-b,GPU-c"'
     with pytest.raises(Refused, match="colon"):
-        engines.spec(
+        container_spec.spec(
             Job(pk=7, attempt=1, node="testnode", cwd="/a:b", image="x"), tmp_path, {"command": "x"}, bob, {}, None
         )
     with pytest.raises(Refused, match="LD_PRELOAD"):
-        engines.spec(job, tmp_path, {"command": "x"}, bob, {"LD_PRELOAD": "x"}, None)
+        container_spec.spec(job, tmp_path, {"command": "x"}, bob, {"LD_PRELOAD": "x"}, None)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes other accounts")
@@ -155,7 +163,7 @@ def test_a_folder_that_the_account_may_not_enter_is_mounted_for_nobody(node: Her
         assert not accounts.may_enter(nobody, str(closed / inside))
         job = Job(pk=7, attempt=1, node="testnode", cwd=str(closed / inside), image="x", user=node.user)
         with pytest.raises(Refused, match="nobody may not enter the working directory"):
-            engines.spec(job, tmp_path, {"command": "x"}, nobody, {}, None)
+            container_spec.spec(job, tmp_path, {"command": "x"}, nobody, {}, None)
     finally:
         (closed / inside).rmdir()
         closed.rmdir()

@@ -33,6 +33,7 @@ KNOWN = {
     "json",
     "os",
     "queue",
+    "socket",
     "random",
     "sys",
     "threading",

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from typing import Any, NamedTuple
 
+from . import mounted
 from .errors import NotAllowed, Unavailable
 
 ANSWERED_WITHIN = 10.0  # seconds; the service answers at once, so this is for one that is gone
@@ -34,6 +35,7 @@ class Service(NamedTuple):
     url: str
     token: str
     job: str
+    socket: str = ""  # the path of one that leads there: in a container, which has a 127.0.0.1 of its own
 
     def post(self, path: str, body: dict[str, Any], within: float = ANSWERED_WITHIN) -> dict[str, Any]:
         return self._call("POST", path, json.dumps(body).encode(), within)
@@ -43,18 +45,19 @@ class Service(NamedTuple):
 
     def _call(self, method: str, path: str, body: bytes | None, within: float) -> dict[str, Any]:
         address = f"{self.url.rstrip('/')}/api/v1/inside/{path}"
+        where = f"{address}, by the socket {self.socket}," if self.socket else address
         headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         request = urllib.request.Request(address, data=body, headers=headers, method=method)
         try:
-            with _opener().open(request, timeout=within) as answer:
+            with _opener(self.socket).open(request, timeout=within) as answer:
                 text = answer.read(LARGEST_ANSWER)
         except urllib.error.HTTPError as error:
             with error:
                 raise _told(error, address) from None
         except (OSError, ValueError, http.client.HTTPException) as error:  # refused, timed out, cut off in the middle
-            raise NoAnswer(f"{address} does not answer: {getattr(error, 'reason', error)}") from None
+            raise NoAnswer(f"{where} does not answer: {getattr(error, 'reason', error)}") from None
         try:
             found = json.loads(text) if text else {}
         except ValueError:
@@ -72,7 +75,7 @@ def found(environment: dict[str, str] | None = None) -> Service | None:
         return None
     if not url.lower().startswith(("http://", "https://")):
         raise NotAllowed(f"TIDEGATE_URL is {url!r}; it begins with http:// or https://.")
-    return Service(url, token, env.get("TIDEGATE_JOB_ID", ""))
+    return Service(url, token, env.get("TIDEGATE_JOB_ID", ""), env.get("TIDEGATE_SOCKET", ""))
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):
@@ -85,10 +88,11 @@ class _Stays(urllib.request.HTTPRedirectHandler):
 _kept: dict[str, urllib.request.OpenerDirector] = {}
 
 
-def _opener() -> urllib.request.OpenerDirector:
-    if "opener" not in _kept:
-        _kept["opener"] = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stays)
-    return _kept["opener"]
+def _opener(socket: str) -> urllib.request.OpenerDirector:
+    if socket not in _kept:
+        through = [mounted.handler(socket)] if socket else []
+        _kept[socket] = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stays, *through)
+    return _kept[socket]
 
 
 def _told(error: urllib.error.HTTPError, address: str) -> Unavailable:
