@@ -97,6 +97,8 @@ def _device(device: DeviceRow, ram: Pool, row: PoolNow | None, at: float, wall: 
         hold=hold_of(device, wall),
         draining=device.draining,
         measurable=device.measurable,
+        more_backends=tuple(device.backends[1:]),
+        any_gpu=device.any_gpu,
     )
 
 

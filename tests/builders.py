@@ -16,6 +16,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 EXACT = Knobs.with_overrides({"floor_vram_mib": 0, "floor_ram_mib": 0})
 """Nothing is kept free, so that rooms are round figures."""
+_OF_DEVICE = ("exclusive_only", "hold", "draining", "measurable", "backend", "more_backends", "any_gpu", "kind")
 
 
 def a_pool(total: int | None, used: int | None = 0, *, name: str = "gpu0", **more: Any) -> Pool:
@@ -43,7 +44,7 @@ def a_ram(total: int = 64 * GIB, used: int | None = 0, **more: Any) -> Pool:
 
 def a_device(total: int | None = 24 * GIB, used: int | None = 0, *, index: int = 0, **more: Any) -> Device:
     """Return a device; arguments that a pool knows go to its pool."""
-    own = {k: more.pop(k) for k in ("exclusive_only", "hold", "draining", "measurable", "backend") if k in more}
+    own = {k: more.pop(k) for k in _OF_DEVICE if k in more}
     name = f"gpu{index}"
     node = more.get("node", "atlas")
     more.setdefault("pool", f"GPU-{node}-{index}" if node != "atlas" else f"GPU-{index}")

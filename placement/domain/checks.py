@@ -174,14 +174,19 @@ def pressure(board: Board, node: Node) -> Check:
 def ever(board: Board, demand: Demand, place: Place) -> Check:
     """Return whether the place could serve if nothing else were there: what each pool gives at most."""
     worst: Check | None = None
+    figures: dict[str, int | float | str | None]
     for part in board.parts(demand, place):
         pool, least = part.pool, part.least
         name = text.pool_name(pool, board.many)
         if part.at_most is None or least <= part.at_most:
             continue
+        if part.unsaid:
+            figures = {"declared": pool.declared, "alone": "device"}
+            worst = worst or Check(Code.INFEASIBLE, False, text.unsaid(name), figures, pool.pool)
+            continue
         given = gives(part) or 0
         asked, most = text.less(least, given)
-        figures: dict[str, int | float | str | None] = {
+        figures = {
             "need": least,
             "at_most": given,
             "declared": pool.declared,

@@ -36,7 +36,7 @@ class Part:
 
     ``least`` is what has to be there for the job at all, ``at_most`` what the pool gives when it is alone. ``all``:
     takes what is left of its device, of which it is not known how much it needs; ``beside`` is its RAM in the same
-    pool, which is part of ``least``.
+    pool, which is part of ``least``. ``unsaid``: nobody said how much, and the device has no readings to learn it from.
     """
 
     ledger: reservations.Ledger
@@ -48,6 +48,7 @@ class Part:
     at_most: int | None
     all: bool = False
     beside: int = 0
+    unsaid: bool = False
 
     @property
     def pool(self) -> Pool:

@@ -12,7 +12,7 @@ from placement.domain import answers, checks, prerequisites, text
 from placement.domain.choosing import best_fit
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
 from placement.domain.demands import Demand, Part, waiting_demand
-from placement.domain.nowhere import no_place
+from placement.domain.nowhere import no_place, only_named
 from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Exclusive, Gpu
 from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
@@ -171,10 +171,11 @@ def about_ever(board: Board, demand: Demand, asked: Sequence[Check]) -> Check:
     more = f" {len(said) - text.NAMED} more {many} give less." if len(said) > text.NAMED else ""
     request = demand.request
     where = "" if request.node is None and request.device is None else " where it asks to run"
+    closed = only_named(board, request)
     return Check(
         Code.INFEASIBLE,
         False,
-        f"Can never start{where}. {words}{more}",
+        f"Can never start{where}. {words}{more}{closed}",
         shown[0].figures,
         "",
         shown[0].shortfall,
@@ -236,6 +237,8 @@ def _start(waiting: Waiting, whole: tuple[Check, ...], best: Look, looks: list[L
         headline = f"Starts on {best.place.label} as a first run: takes the {gib(part.need)} that are left."
     else:
         headline = f"Starts on {best.place.label}: needs {gib(part.need, left)}, room is {gib(left, part.need)}."
+    if not part.ledger.measurable:
+        headline = f"{headline.rstrip('.')}, by the bookings alone: nothing measures it."
     others = sorted((o for o in looks if o is not best), key=_near)
     ordered = _shown(waiting, [best.candidate, *(o.candidate for o in others)])
     return Decision(waiting.job, Verdict.START, headline, None, whole, ordered, grant)
@@ -247,7 +250,7 @@ def granted(place: Place, parts: Sequence[Part]) -> Grant:
         node=place.node.name,
         devices=tuple(p.pool.pool for p in parts if p.pool.kind != "ram") or place.uuids,
         charges={p.pool.pool: p.need or 0 for p in parts},
-        caps={p.pool.pool: _cap(p) for p in parts},
+        caps={p.pool.pool: _cap(p) for p in parts if p.ledger.measurable},  # where nobody looks none can be kept
         margins={p.pool.pool: p.margin for p in parts},
         basis=min(p.basis for p in parts).word,
     )
@@ -264,6 +267,8 @@ def started(board: Board, waiting: Waiting, grant: Grant) -> Running:
     """Return the job as it stands the moment it is admitted: whole charge held, and nothing of it in the readings."""
     vram = None if waiting.request.gpu is Gpu.NONE else waiting.estimate.pools.get("vram")
     cold = waiting.request.gpu is not Gpu.NONE and (vram is None or vram.need is None)
+    if cold:  # on devices that nobody measures it has the whole by what is declared, and never settles
+        cold = all(d.measurable for d in board.nodes[grant.node].devices if d.uuid in grant.devices)
     charges = {pool: Charge(n, n, 0, n, promise=bool(waiting.inside)) for pool, n in grant.charges.items()}
     return Running(
         job=waiting.inside or waiting.job,

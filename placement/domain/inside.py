@@ -57,7 +57,8 @@ def could_serve(ask: Ask, devices: Iterable[Device]) -> list[Device]:
     return [
         d
         for d in devices
-        if (d.kind.lower(), d.backend.lower()) == (ask.kind.value, ask.backend.value)
+        if d.kind.lower() == ask.kind.value
+        and ask.backend.value in (word.lower() for word in d.backends)
         and ask.device_id in (None, d.index)
     ]
 

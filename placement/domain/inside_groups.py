@@ -33,7 +33,7 @@ def _slot(board: Board, at: Place, shut: str) -> Slot:
         device=(at.node.name, device.uuid),
         id=device.index,
         kind=Kind(device.kind.lower()),
-        backends=(Backend(device.backend.lower()),),
+        backends=tuple(Backend(word.lower()) for word in device.backends),
         declared=device.pool.declared,
         leased=ledger.leased,
         leases=len(here),

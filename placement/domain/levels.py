@@ -70,6 +70,8 @@ class Level:
 
     def give(self, need: int | None, margin: int, proven: int, alone: bool) -> int | None:
         """Return the charge of a job that goes on the device, None where it has no room now."""
+        if need is None and not self.measurable:  # the whole of it or nothing: what a run needs there is never learned
+            return self.limit if self.could(need, margin, proven, alone) and self.booked >= (self.limit or 0) else None
         if need is None:
             left, wanted = self.left(0), max(self.least, proven)
             if left is None or left < wanted or self.draining or not self.holds(wanted, 0):
@@ -85,6 +87,8 @@ class Level:
     def could(self, need: int | None, margin: int, proven: int, alone: bool) -> bool:
         """Return whether the device could serve the job when it is free."""
         if need is None:
+            if not self.measurable:
+                return alone and self.holds(proven, 0)
             return self.holds(max(self.least, proven), 0)
         return self.holds(need, margin) or (alone and self._lowered(need))
 

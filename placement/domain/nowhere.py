@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from placement.domain import text
 from placement.domain.demands import Demand
 from placement.domain.device_sets import most_together
-from placement.domain.places import Board
-from placement.domain.requests import Gpu
+from placement.domain.device_sets import only_named as unmeant
+from placement.domain.places import Board, name_of
+from placement.domain.requests import Gpu, Request
 from placement.domain.snapshot import Node
 
 
@@ -25,6 +26,9 @@ def no_place(board: Board, demand: Demand) -> str:
         return f"Can never start: it runs in a container. {no_engine(there, request.engine)}"
     if not any(n.devices for n in there):
         return f"Can never start: it needs a GPU and no GPU is declared on {text.names([n.name for n in there])}."
+    closed = only_named(board, request)
+    if closed and not any(d.open for n in there for d in n.devices):
+        return f"Can never start: it needs a GPU that Tidegate measures, and there is none.{closed}"
     asked = [d for n in there for d in n.devices if request.device in (None, d.uuid)]
     if asked and not any(d.for_container(request.engine) for d in asked):
         return "Can never start: it runs in a container, and containers are given NVIDIA devices alone."
@@ -32,18 +36,27 @@ def no_place(board: Board, demand: Demand) -> str:
     if request.device is None and (sort or request.gpu is Gpu.GROUP):
         if request.min_devices == 1:
             where = text.names([n.name for n in there])
-            return f"Can never start: it needs one {sort}device, and there is none on {where}."
+            return f"Can never start: it needs one {sort}device, and there is none on {where}.{closed}"
         counts = [most_together(n, request) for n in there]
         has = text.names([f"{count} on {n.name}" for count, n in zip(counts, there, strict=True)])
         are = "is" if counts[0] == 1 else "are"
-        return f"Can never start: it needs {request.min_devices} {sort}devices of one node, and there {are} {has}."
+        words = f"Can never start: it needs {request.min_devices} {sort}devices of one node, and there {are} {has}."
+        return words + closed
     if request.device is None:
         where = text.names([n.name for n in there])
         return f"Can never start: none of the devices that it may have is declared on {where}."
     named = next((d for n in there for d in n.devices if d.uuid == request.device), None)
     if named is not None:
-        return f"Can never start: it needs one {sort}device, and {named.shown} is a {named.backend} {named.kind}."
+        offers = text.names(named.backends)
+        return f"Can never start: it needs one {sort}device, and {named.shown} is a {offers} {named.kind}."
     return f"Can never start: no device {request.device} is declared on {text.names([n.name for n in there])}."
+
+
+def only_named(board: Board, request: Request) -> str:
+    """Return, as a further sentence, which devices a request does not mean because it names no kind; "" for none."""
+    nodes = [n for n in board.snapshot.nodes if n.state != "gone" and request.node in (None, n.name)]
+    closed = [name_of(d, board.many) for n in nodes for d in unmeant(n, request)]
+    return f" {text.only_named(closed)}." if closed else ""
 
 
 def no_engine(nodes: Sequence[Node], engine: str) -> str:

@@ -65,6 +65,11 @@ class Request:
             raise ValueError("Memory that is reserved exactly is at least one byte.")
 
     @property
+    def names(self) -> bool:
+        """Return whether it says which devices it means: by their UUIDs, their kind or their backend."""
+        return (self.device or self.kind or self.backend or self.among) is not None
+
+    @property
     def exact(self) -> bool:
         """Return whether memory is reserved exactly: a promise, and not what a run is expected to need."""
         return self.per_device_memory is not None or self.group_memory is not None

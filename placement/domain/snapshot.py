@@ -54,7 +54,8 @@ class Pool:
 class Device:
     """A declared runtime device; ``measurable`` False means that no probe can ever read it.
 
-    One without memory of its own has its node's RAM as ``pool``, and what was read of itself in ``own``.
+    One without memory of its own has its node's RAM as ``pool``, and what was read of itself in ``own``. ``any_gpu``:
+    whoever asks for any GPU may be put on it, though nobody measures it.
     """
 
     uuid: str
@@ -69,10 +70,28 @@ class Device:
     draining: bool = False
     measurable: bool = True
     own: Pool | None = None
+    more_backends: tuple[str, ...] = ()
+    any_gpu: bool = False
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """Return the words of all interfaces that it offers."""
+        return (self.backend, *self.more_backends)
+
+    @property
+    def open(self) -> bool:
+        """Return whether a request that names no device, kind or backend means it, too: what is measured, and by word.
+
+        Nobody who just asks for a GPU is put on another kind of device, or on one without readings, by surprise.
+        """
+        return self.measurable or (self.any_gpu and self.kind == "GPU")
 
     def for_container(self, engine: str) -> bool:
-        """Return whether what asks for this engine ("" for none) can be given the device: NVIDIA's alone are, there."""
-        return not engine or self.backend != "ROCM"
+        """Return whether what asks for this engine ("" for none) can be given the device.
+
+        NVIDIA's alone are, by the names that their driver has for them: none of those that nobody reads.
+        """
+        return not engine or (self.measurable and self.backend != "ROCM")
 
     @property
     def shown(self) -> str:

@@ -88,7 +88,7 @@ class Spot:
         device, side = self.device, self.side
         found: Needs = ()
         if device is not None:
-            need = device.give(vram, vram_margin, vram_least, alone)
+            need = device.give(vram, vram_margin, vram_least, self.has_it(vram, alone))
             if need is None:
                 return None
             found = ((device.pool, need, vram_margin),)
@@ -98,17 +98,23 @@ class Spot:
             need = side.ram.give(ram, ram_margin, 0, False)
         return None if need is None else (*found, (side.ram.pool, need, ram_margin))
 
+    def has_it(self, need: int | None, alone: bool) -> bool:
+        """Return whether the job has the device alone: one of which no need is known also by the declaration's word."""
+        return alone or (need is None and self.only)
+
     def takes_all(self, ask: Ask) -> bool:
         """Return whether it would be a first run of what the place is taken for: its device, else its RAM."""
         if self.unified:
             return ask[0][0] is None or ask[1][0] is None
+        if self.device is not None and not self.device.measurable:
+            return False  # the whole of it, by what is declared
         return ask[1 if self.device is None else 0][0] is None
 
     def ever(self, ask: Ask, alone: bool) -> bool:
         """Return whether the place could serve if nothing else were there; not of unified memory."""
         (vram, vram_margin, vram_least), (ram, ram_margin, ram_least) = ask
         device = self.device
-        if device is not None and not device.could(vram, vram_margin, vram_least, alone):
+        if device is not None and not device.could(vram, vram_margin, vram_least, self.has_it(vram, alone)):
             return False
         least = max(self.side.ram.least, ram_least) if ram is None else ram
         return self.side.ram.holds(least, ram_margin)
@@ -139,7 +145,7 @@ class Several:
 
     def takes_all(self, ask: Ask) -> bool:
         """Return whether it would be a first run on its devices."""
-        return ask[0][0] is None
+        return self.members[0].takes_all(ask)
 
 
 class Evenly:
@@ -175,7 +181,7 @@ class Evenly:
         return (
             None
             if spot.device is None or spot.closed(self._wanted)
-            else spot.device.give(need, margin, least, self._lowers)
+            else spot.device.give(need, margin, least, spot.has_it(need, self._lowers))
         )
 
     def _share(self, place: Several, devices: int) -> int | None:

@@ -139,6 +139,21 @@ def first_run(
     return f"{sentence}; {who}." if who else f"{sentence}."
 
 
+def unsaid(name: str) -> str:
+    """Return what a job of which no need is known lacks on a device without readings."""
+    return (
+        f"Nothing measures {name}, so what a run needs there is never learned: say how much device memory it takes, "
+        "or take the device alone."
+    )
+
+
+def only_named(names_: Sequence[str]) -> str:
+    """Return why devices without readings are not meant by a request that names no kind or backend."""
+    are = "are" if len(names_) > 1 else "is"
+    its = "their" if len(names_) > 1 else "its"
+    return f"{names(names_)} {are} only for requests that name {its} kind or backend"
+
+
 def settling(running: Running, pool: Pool, many: bool) -> str:
     """Return who is on its first run there and for how long by now."""
     return (

@@ -54,6 +54,15 @@ class Device(Holdable):
     heading = models.BooleanField(default=False, db_default=False)  # its instances are the devices
     shares = models.BooleanField(default=False, db_default=False)  # read as one pool with the node's RAM
     one_pool = models.BooleanField(default=False, db_default=False)  # the same as an admin's word
+    more_backends = models.JSONField(default=list, blank=True, db_default=[])  # besides ``backend``, an admin's word
+    by_hand = models.BooleanField(default=False, db_default=False)  # no probe found it: an admin declared it
+    any_gpu = models.BooleanField(default=False, db_default=False)  # unread, and yet open to whoever asks for any GPU
+    driver_number = models.IntegerField(null=True, blank=True)  # its driver's number for it; null: ``index``
+
+    @property
+    def backends(self) -> list[str]:
+        """Return the words of all interfaces that it offers, its first one first."""
+        return [self.backend, *(str(word) for word in self.more_backends or ())]
 
     def __str__(self) -> str:
         return f"{self.name} on {self.node_id}"

@@ -78,7 +78,7 @@ def _give(request: int, members: Sequence[tuple[str, int]], node: str, pools: Se
     devices = {d.uuid: d for d in Device.objects.filter(node__name=node, uuid__in=[uuid for uuid, _ in members])}
     if any(uuid not in devices for uuid, _ in members):  # its declaration was taken away a moment ago
         return False
-    row.members = [_member(devices[uuid], node, size) for uuid, size in members]
+    row.members = [_member(devices[uuid], node, size, row.ask) for uuid, size in members]
     row.state, row.granted_at, row.said, row.code = RequestState.GRANTED, timezone.now(), "", ""
     row.save(update_fields=["members", "state", "granted_at", "said", "code"])
     Lease.objects.bulk_create(
@@ -97,13 +97,13 @@ def _give(request: int, members: Sequence[tuple[str, int]], node: str, pools: Se
     return True
 
 
-def _member(device: Device, node: str, size: int) -> dict[str, Any]:
+def _member(device: Device, node: str, size: int, ask: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "uuid": device.uuid,
         "device_id": device.index,
         "node": node,
         "kind": device.kind.lower(),
-        "backend": device.backend.lower(),
+        "backend": str(ask.get("backend") or device.backend).lower(),  # the one that was asked for, of several
         "bytes": size,
     }
 

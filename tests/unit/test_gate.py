@@ -123,7 +123,7 @@ FREE_8192 = a_node(a_device(24 * GIB, 24 * GIB - 8192 * MIB))
         ),
         pytest.param(
             a_node(a_device(None, None, declared=16 * GIB, measurable=False, state=PoolState.UNSUPPORTED, age=None)),
-            a_waiting(1, 16 * GIB),
+            a_waiting(1, 16 * GIB, backend="CUDA"),
             Verdict.START,
             None,
             id="what no probe can read is gated by declarations alone",

@@ -38,7 +38,9 @@ def devices(draw: st.DrawFn, node: str, index: int) -> Device:
         "declared": total * GIB - draw(st.sampled_from([0, 0, 0, 3, 12])) * GIB,
         "exclusive_only": draw(st.integers(0, 11)) == 0,
         "draining": draw(st.integers(0, 19)) == 0,
-        "measurable": draw(st.integers(0, 14)) != 0,
+        "measurable": draw(st.integers(0, 7)) != 0,
+        "any_gpu": draw(st.integers(0, 3)) != 0,
+        "more_backends": draw(st.sampled_from([(), (), ("OPENCL",), ("OPENCL", "XLA")])),
         "hold": draw(HOLDS),
         "node": node,
         "reserved": draw(st.sampled_from([None, None, GIB // 2])),
@@ -143,6 +145,7 @@ def jobs(draw: st.DrawFn, job: int, there: tuple[Node, ...]) -> Waiting:
         prefer_max=several and draw(st.booleans()),
         each=None if together else exactly,
         together=exactly if together else None,
+        backend=draw(st.sampled_from([None] * 4 + ["CUDA", "OPENCL"])) if gpu else None,
     )
 
 
