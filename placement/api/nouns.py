@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, get_args
 
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
@@ -13,12 +13,14 @@ from ninja import Router
 
 from placement.api.doors import SAFE, Door, JobDoor
 from placement.api.shapes.error import ErrorAnswer
+from placement.api.shapes.kinds import Query
+from placement.domain.errors import Refused
 from placement.models import Role
 
 View = Callable[..., Any]
 
-ALWAYS = (401, 403, 429, 500, 503)
-_OF_BODIES = (400, 409, 413)
+ALWAYS = (400, 401, 403, 429, 500, 503)
+_OF_BODIES = (409, 413)
 
 
 class Noun(Router):
@@ -59,15 +61,17 @@ class Noun(Router):
     ) -> Callable[[View], View]:
         def decorate(view: View) -> View:
             signature = inspect.signature(view, eval_str=True)
+            known = _query_names(signature)
 
             @wraps(view)
             def answering(request: HttpRequest, **values: Any) -> HttpResponseBase:
+                _refuse_unknown(request, known)
                 told = view(request, **values)
                 return told if isinstance(told, HttpResponseBase) else JsonResponse(told, status=status)
 
             answering.__signature__ = signature  # type: ignore[attr-defined]
             del answering.__wrapped__
-            errors = dict.fromkeys(sorted({*ALWAYS, *_errors(method, path, signature)}), ErrorAnswer)
+            errors = dict.fromkeys(sorted({*ALWAYS, *_errors(method, path)}), ErrorAnswer)
             first, _, rest = (inspect.getdoc(view) or "").partition("\n")
             answering.__doc__ = f"{rest.strip()}\n\n{_for(role, self.inside)}".strip()
             extra: dict[str, Any] = {"x-role": "job" if self.inside else role.value}
@@ -96,7 +100,20 @@ def _for(role: Role, inside: bool) -> str:
     return "" if role is Role.VIEWER else f"For {'an' if role.value[0] in 'ao' else 'a'} {role.value}."
 
 
-def _errors(method: str, path: str, signature: inspect.Signature) -> set[int]:
+def _errors(method: str, path: str) -> set[int]:
     found = set(_OF_BODIES) if method not in SAFE else set()
-    asked = [p for p in signature.parameters if p != "request" and f"{p}}}" not in path]
-    return found | ({404} if "{" in path else set()) | ({400} if asked else set())
+    return found | ({404} if "{" in path else set())
+
+
+def _query_names(signature: inspect.Signature) -> tuple[str, ...]:
+    asked = [get_args(one.annotation) for one in signature.parameters.values()]
+    models = [of[0] for of in asked if of and isinstance(of[0], type) and issubclass(of[0], Query)]
+    return tuple(name for model in models for name in model.model_fields)
+
+
+def _refuse_unknown(request: HttpRequest, known: tuple[str, ...]) -> None:
+    """Raise Refused for a query with a name that means nothing: what was to be a filter must not find everything."""
+    here = f"known here are {', '.join(known)}." if known else "none is known here."
+    wrong = {name[:60]: f"There is no such name in a query; {here}" for name in request.GET if name not in known}
+    if wrong:
+        raise Refused(" ".join(f"{name}: {said}" for name, said in wrong.items()), wrong)

@@ -114,6 +114,8 @@ def _way(found: Remedy, job: Job, foretold: Expected | None, now: datetime) -> W
     guess = found.sure is Sure.GUESS and bool(found.ends)
     if foretold is not None and foretold.at is not None and found.ends and set(foretold.waits_for) == set(found.ends):
         at, guess = foretold.at, foretold.guess
+    elif at is not None and guess and foretold is not None and foretold.early is not None and at < foretold.early:
+        at = None  # a guess that says sooner than the forecast does, which looked at more
     words = " and ".join(part for part in (_words(step, job) for step in _merged(found.steps)) if part)
     kind = "edit" if edit else "ends" if at or found.ends else "hand"
     rest = ""

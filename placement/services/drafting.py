@@ -21,7 +21,7 @@ from placement.domain import retries, terms
 from placement.domain.errors import NotYours, Refused
 from placement.domain.requests import Gpu, Request
 from placement.domain.submission import Submission, problems
-from placement.models import IrrelevantArgument, Job, Role, Workload
+from placement.models import Device, IrrelevantArgument, Job, Role, Workload
 from placement.services import members, secrets
 
 
@@ -68,6 +68,7 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
     command = submission.command
     if workload:
         command = _filled(workload, submission.params, wrong)
+    device = _device(submission, wrong)
     if not _says_how_often(submission, workload):
         wrong["retry_times"] = "Say how many further tries there may be, or leave their ends and their wait empty, too."
     if not (command or submission.argv) and not wrong:
@@ -91,7 +92,7 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
         kind=submission.kind,
         reserves=submission.reserves or bool(workload and workload.reserves),
         node_wanted=submission.node,
-        device_wanted=submission.device,
+        device_wanted=device,
         devices_wanted=_devices_wanted(submission),
         declared_ram=submission.declared_ram,
         declared_vram=submission.declared_vram,
@@ -105,6 +106,24 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
     )
     _set_key(job, keys or Keys())
     return job
+
+
+def _device(submission: Submission, wrong: dict[str, str]) -> str | None:
+    """Return the UUID of the device that is asked for by it or by its name; what no device has is left to the gate."""
+    asked = submission.device
+    if not asked:
+        return asked
+    there = Device.objects.filter(retired=False).order_by("node__name")
+    if submission.node:
+        there = there.filter(node__name=submission.node)
+    found = dict(there.filter(name=asked).values_list("uuid", "node__name"))
+    if not found or asked in found or there.filter(uuid=asked).exists():
+        return asked
+    if len(found) > 1:
+        names = ", ".join(found.values())
+        wrong["device"] = f"There is a {asked} on each of {names}; say which node, or the UUID of the device."
+        return None
+    return next(iter(found))
 
 
 def _devices_wanted(submission: Submission) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.test import Client
 
-from placement.models import Job, Role
+from placement.models import Device, Job, Node, Role
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_pool, a_running, a_user
 
 pytestmark = pytest.mark.django_db
@@ -85,6 +85,30 @@ def test_submit_look_and_cancel(client, ada):
     said = post(client, f"/api/v1/jobs/{job['id']}/cancel", {}).json()
     assert said["job"]["outcome"] == "cancelled"
     assert "cancelled" in said["message"]
+
+
+def test_a_device_is_asked_for_by_its_uuid_or_by_the_name_that_pages_show(client, ada):
+    def wanted(**fields: str) -> str | None:
+        body = {"command": "sleep 60", "cwd": "/tmp", "gpu": "one", "declared_vram": "1 GiB", **fields}
+        answer = post(client, "/api/v1/jobs", body)
+        return Job.objects.latest("pk").device_wanted if answer.status_code == 201 else error(answer)["message"]
+
+    assert wanted(device=UUIDS[1]) == wanted(device="gpu1") == UUIDS[1]
+    assert "no device gpu7 is declared" in str(wanted(device="gpu7"))
+    there = Device.objects.get(uuid=UUIDS[1])
+    node = Node.objects.create(name="other")
+    Device.objects.create(uuid="GPU-other", node=node, name="gpu1", index=1, declared=there.declared)
+    said = f"There is a gpu1 on each of {there.node.name}, other; say which node"
+    assert wanted(device="gpu1") == f"Nothing was submitted: {said}, or the UUID of the device."
+    assert wanted(device="gpu1", node=there.node.name) == UUIDS[1]
+
+
+def test_a_query_that_means_nothing_finds_nothing_instead_of_everything(client, ada):
+    answer = client.get("/api/v1/jobs?state=queued")
+    assert answer.status_code == 400
+    assert "known here are whose, q, outcome" in error(answer)["fields"]["state"]
+    assert "none is known here" in error(client.get("/api/v1/devices?node=a"))["fields"]["node"]
+    assert client.get("/api/v1/jobs?outcome=queued").status_code == 200
 
 
 def test_the_same_key_twice_makes_one_job(client, ada):

@@ -144,19 +144,29 @@ def test_a_low_disk_is_said_with_what_follows(monkeypatch: pytest.MonkeyPatch) -
     assert "below 1.0 GiB nothing new starts" in low.sentence
 
 
-def test_before_the_first_start_it_makes_no_database(tmp_path: Path) -> None:
-    data = tmp_path / "fresh"
+def manage(data: Path, *command: str) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "TIDEGATE_DATA": str(data),
         "DJANGO_SETTINGS_MODULE": "scheduler_site.settings",
         "TIDEGATE_BROKER_URL": "",
     }
-    command = [sys.executable, str(django_settings.REPOSITORY / "manage.py"), "doctor"]
+    line = [sys.executable, str(django_settings.REPOSITORY / "manage.py"), *command]
+    return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+def test_before_the_first_start_it_makes_no_database(tmp_path: Path) -> None:
+    data = tmp_path / "fresh"
+    ended = manage(data, "doctor")
 
     assert ended.returncode == 0, ended.stderr
     assert "SQLite, made at the first start" in ended.stdout
     assert "could not be looked at" not in ended.stdout
     assert not (data / "tidegate.sqlite3").exists()
+
+
+def test_a_command_without_a_service_that_ever_ran_says_so_and_shows_no_trace(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    ended = manage(tmp_path, "login_link", "admin")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("This database has no tables of Tidegate (no such table: auth_user). ./tidegate up")

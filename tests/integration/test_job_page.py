@@ -12,7 +12,7 @@ from django.utils import timezone
 from calibration import clock
 from calibration.models import Point
 from placement.models import AuditEntry, DecisionRecord, Device, Job, JobArray, Role
-from placement.selectors import kept, remedy
+from placement.selectors import kept
 from placement.services import accounts
 from tests.figures import check
 from tests.integration.rows import (
@@ -332,15 +332,3 @@ def test_hostile_text_runs_nowhere(client, ada):
         a_finished(ada, sentence=evil, evidence={evil: evil}, leftovers=[evil]),
     ):
         assert harm(client.get(f"/jobs/{job.pk}").content.decode()) == []
-
-
-def test_ways_are_kept_for_viewers_of_one_job_and_read_anew_for_another_decision(ada, monkeypatch):
-    job = full(ada)
-    calls = []
-    monkeypatch.setattr(remedy, "remedies", lambda *a, **k: calls.append(1) or ())
-    for _ in range(3):
-        remedy.ways(job, None, lambda _: "", anyhow=60.0)
-    assert len(calls) == 1
-    job.decided_at = timezone.now()
-    remedy.ways(job, None, lambda _: "", anyhow=60.0)
-    assert len(calls) == 2

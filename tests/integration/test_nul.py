@@ -58,6 +58,6 @@ def test_no_page_fails_by_a_nul(client: Client) -> None:
         "/login": {"username": "a\0b", "password": "x"},
     }
     said |= {path: client.post(path, data).status_code for path, data in sent.items()}
-    assert {path: code for path, code in said.items() if code != 400} == {"/api/v1/queue?x=%00": 200}
+    assert {path: code for path, code in said.items() if code != 400} == {}
     assert not any("\0" in (row.subject + str(row.detail)) for row in AuditEntry.objects.all())
     assert "\0" not in Job.objects.get().held_why

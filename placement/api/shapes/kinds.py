@@ -31,9 +31,7 @@ class Body(BaseModel):
 
 
 class Query(BaseModel):
-    """A query. Unknown names are ignored, as on every page."""
-
-    model_config = ConfigDict(extra="ignore")
+    """A query. Its names are all that an operation takes there; others are refused before it is read."""
 
 
 class Shape(BaseModel):

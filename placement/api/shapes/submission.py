@@ -46,7 +46,7 @@ class SubmissionBody(Body):
     exclusive: str | None = Field(None, description="no, device or machine.")
     reserves: bool | None = Field(None, description="It asks for more devices while it runs: it sees all of its node.")
     node: str | None = None
-    device: str | None = Field(None, description="A device's UUID.")
+    device: str | None = Field(None, description="A device's UUID, or its name where only one has it: gpu0.")
     min_devices: int | None = Field(None, description="Of a group; left out: 1.")
     max_devices: int | None = Field(None, description="Of a group; left out: as many as min_devices.")
     prefer_max: bool | None = Field(None, description="As many devices as fit, where a group would have as few.")
