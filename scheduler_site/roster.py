@@ -118,12 +118,13 @@ def beat(data: Path, environment: Mapping[str, str]) -> Program:
 def web(data: Path, listener: socket.socket, environment: Mapping[str, str]) -> Program:
     """Return the web server on a socket that we hold: while it restarts, callers wait instead of failing."""
     number = listener.fileno()
-    arguments = ("--bind", f"fd://{number}", "-k", "gthread", "-w", "1", "--threads", "8", "--timeout", "30")
+    worker = ("-k", "scheduler_site.webserver.Worker", "-w", "1", "--threads", "8", "--timeout", "30")
     return Program(
         name="web",
         argv=(
             *(sys.executable, "-m", "gunicorn", "scheduler_site.wsgi:application"),
-            *(*arguments, "--graceful-timeout", "2", "--no-control-socket", "--log-level", "warning"),
+            *("--bind", f"fd://{number}", *worker, "--graceful-timeout", "2"),
+            *("--no-control-socket", "--log-level", "warning"),
             *("--config", "python:scheduler_site.webserver"),
         ),
         environment=environment,
