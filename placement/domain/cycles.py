@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from placement.domain import cycles_text
 from placement.domain.asks import Ask
 from placement.domain.devices import DeviceKey
 from placement.domain.leases import Part
@@ -57,11 +56,6 @@ class Cycle:
     names: dict[DeviceKey, str]
     revoked: tuple[Victim, ...] = ()
     refused: tuple[int, ...] = ()
-
-    @property
-    def sentence(self) -> str:
-        """Return who held what and waited for what, and what was done."""
-        return cycles_text.told(self)
 
     @property
     def refusal(self) -> str:

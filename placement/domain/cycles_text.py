@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from calibration.domain.resources import gib
 from placement.domain.asks import Ask
+from placement.domain.cycles import Cycle, Link
 from placement.domain.devices import DeviceKey
 from placement.domain.leases import Part
 from placement.domain.text import names as listed
-
-if TYPE_CHECKING:
-    from placement.domain.cycles import Cycle, Link
 
 
 def told(cycle: Cycle) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 from django.utils import timezone
 
 from placement import inside
-from placement.domain import cycles, waits
-from placement.domain.cycles_text import asked
+from placement.domain import cycles, cycles_text, waits
 from placement.domain.inside import lasting, read
 from placement.domain.inside_groups import slots
 from placement.domain.leases import Part
@@ -37,11 +36,11 @@ def resolve(board: Board) -> list[int]:
     here = waits.scene(_slots(board, rows), [*_started(board), *_since()], wanted)
     done: list[int] = []
     for found in cycles.resolve(here, timezone.now().timestamp()):
-        log.warning("%s", found.sentence, extra={"action": "wait_cycle"})
+        log.warning("%s", cycles_text.told(found), extra={"action": "wait_cycle"})
         told = _told(found)
         _keep(found, told)
         for victim in found.revoked:
-            done += _take_back(victim.job, victim.session, found.sentence, told, board.knobs.revoke_seconds)
+            done += _take_back(victim.job, victim.session, cycles_text.told(found), told, board.knobs.revoke_seconds)
         done += _refuse(found, told)
     return done
 
@@ -132,12 +131,12 @@ def _take_back(job: int, step: str, said: str, told: dict[str, Any], seconds: fl
 
 
 def _refuse(found: cycles.Cycle, told: dict[str, Any]) -> list[int]:
-    lines = [found.sentence]
+    lines = [told["sentence"]]
     refused = InsideRequest.objects.filter(pk__in=found.refused, state=RequestState.WAITING)
     refused.update(
         state=RequestState.REFUSED,
         code=found.refusal,
-        said=found.sentence[:1000],
+        said=told["sentence"][:1000],
         reasons={"lines": lines, "cycle": told},
         ended_at=timezone.now(),
     )
@@ -147,7 +146,7 @@ def _refuse(found: cycles.Cycle, told: dict[str, Any]) -> list[int]:
 def _keep(found: cycles.Cycle, told: dict[str, Any]) -> None:
     """Keep a cycle as it was, for the pages of all jobs in it, and a line of it in the audit."""
     numbers = sorted({link.job for link in found.links})
-    row = WaitCycle.objects.create(at=timezone.now(), sentence=found.sentence, told=told)
+    row = WaitCycle.objects.create(at=timezone.now(), sentence=told["sentence"], told=told)
     row.jobs.set(numbers)
     audit.record(
         None,
@@ -155,7 +154,7 @@ def _keep(found: cycles.Cycle, told: dict[str, Any]) -> None:
         ", ".join(f"#{number}" for number in numbers)[:200],
         again=[f"“{victim.session}” of #{victim.job}" for victim in found.revoked],
         refused=list(found.refused),
-        why=found.sentence[:1000],
+        why=told["sentence"][:1000],
     )
 
 
@@ -169,14 +168,14 @@ def _told(found: cycles.Cycle) -> dict[str, Any]:
     """Return a cycle as a page draws it: who held what, who wanted what, what was done."""
     names = found.names
     return {
-        "sentence": found.sentence,
+        "sentence": cycles_text.told(found),
         "ring": list(found.ring),
         "links": [
             {
                 "request": link.request,
                 "job": link.job,
                 "step": _said(link.session),
-                "asks": asked(link.ask, [names[device] for device in link.devices]),
+                "asks": cycles_text.asked(link.ask, [names[device] for device in link.devices]),
                 "wants": link.ask.group_bytes + link.ask.per_device_bytes * link.ask.min_devices,
                 "on": [names[device] for device in link.devices],
                 "holds": [{"device": names[p.device], "bytes": p.bytes, "alone": p.alone} for p in link.holds],

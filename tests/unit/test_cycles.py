@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.domain.cycles import Cycle, refused_at_once, resolve
+from placement.domain.cycles_text import told
 from placement.domain.devices import Backend
 from placement.domain.leases import Part
 from placement.domain.slots import Slot
@@ -45,7 +46,7 @@ def test_i1_l6_two_jobs_each_want_what_the_other_holds() -> None:
     assert done((cycle,)) == ([B], [])  # the same loss: who came last
     assert (cycle.revoked[0].bytes, cycle.revoked[0].loss) == (6 * GB, 600 * GB)
     assert cycle.ring == (2, 1)
-    assert cycle.sentence == (
+    assert told(cycle) == (
         "job 9 holds 5.6 GiB on gpu1 and waits for 5.6 GiB on gpu0; job 7 holds 5.6 GiB on gpu0 and waits for 5.6 GiB "
         "on gpu1. “train” of job 9 is run again: that loses the least."
     )
@@ -92,7 +93,7 @@ def test_i5_l7_l9_a_wait_for_oneself_is_refused_at_once(session: str) -> None:
     cycle = refused_at_once(here, request)
     assert cycle is not None
     assert cycle.refusal == "waits_for_itself"
-    assert cycle.sentence == ("job 7 holds 5.6 GiB on gpu0 and asks for 5.6 GiB on gpu0: it would wait for itself.")
+    assert told(cycle) == ("job 7 holds 5.6 GiB on gpu0 and asks for 5.6 GiB on gpu0: it would wait for itself.")
     assert done(resolve(here, NOW)) == ([], [A])
 
 
@@ -139,7 +140,7 @@ def test_i7_l8_what_earlier_steps_hold_cannot_be_run_again() -> None:
     (cycle,) = resolve(here, NOW)
     assert done((cycle,)) == ([], [B])
     assert cycle.refusal == "cycle"
-    assert cycle.sentence.endswith("the youngest request is refused, that of job 9.")
+    assert told(cycle).endswith("the youngest request is refused, that of job 9.")
 
 
 def test_i8_only_y_is_run_again() -> None:
@@ -244,7 +245,7 @@ def test_nothing_is_stuck_afterwards_and_nobody_was_ended_in_vain(here: Scene) -
         assert stuck(here.without(steps, [n for n in refused if n != number]))
     assert {w.id for w in here.wanted if w.restartable} >= {v.request for c in found for v in c.revoked}
     for cycle in found:
-        assert cycle.sentence
+        assert told(cycle)
         assert set(cycle.ring) <= {link.request for link in cycle.links}
     # Brute force: where runs can be repeated at all, one cycle never costs more than the cheapest set of them.
     if len(found) == 1 and not refused:

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from placement.domain import cycles
+from placement.domain.cycles_text import told
 from placement.domain.leases import Holding
 from placement.domain.waits import Held, Scene, Wanted, scene
 from tests.lease_world import World
@@ -34,11 +35,11 @@ def end_cycles(world: World) -> bool:
     found = cycles.resolve(scene_of(world), world.now)
     waits = {wait.arrival: wait for wait in world.queue}
     for cycle in found:
-        assert cycle.sentence
+        assert told(cycle)
         for victim in cycle.revoked:
             world.run_again(victim.job)
         for number in cycle.refused:
-            world.give_up(waits[number], "refused", cycle.sentence)
+            world.give_up(waits[number], "refused", told(cycle))
     return bool(found)
 
 
