@@ -6,7 +6,7 @@ from typing import Any
 
 from placement.domain.jobs import State
 from placement.models import Job
-from placement.selectors import access, expected, progress, raised, rows, terms
+from placement.selectors import access, expected, held, progress, raised, rows, terms
 
 
 def one(user: Any, row: Job) -> dict[str, Any]:
@@ -44,6 +44,7 @@ def one(user: Any, row: Job) -> dict[str, Any]:
         "basis": row.basis or None,
         "charges": row.charges,
         "used": row.used,
+        "peak": held.peaks_of(row) if row.state == State.FINISHED else None,
         "estimate": row.estimate,
         "decision": row.decision or None,
         "forecast": expected.as_json(row) if row.state == State.QUEUED else None,

@@ -59,7 +59,7 @@ class Drawn:
 
 def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
     """Return a row per pool, the device's first; ``names`` of devices by their UUID."""
-    peaks = _peaks(job) if job.state == State.FINISHED else None
+    peaks = peaks_of(job) if job.state == State.FINISHED else None
     unknown = pruned.peak(job) if peaks is not None and not any(peaks.values()) else "not measured"
     watchdog = _watchdog(job)
     found = []
@@ -172,11 +172,14 @@ def _second(at: datetime) -> int:
     return int(at.timestamp())
 
 
-def _peaks(job: Job) -> dict[str, Any]:
-    """Return the most that was seen of each pool, None where it was not watched or nothing of the run was kept."""
+def peaks_of(job: Job) -> dict[str, int | None]:
+    """Return the most that was seen of each pool, None where it was not watched or nothing of the run was kept.
+
+    Of several devices each has the figure of the one that had most.
+    """
     kept = Sediment.objects.filter(owner=f"job:{job.pk}").order_by("-pk").first()
     peaks = mapping(kept.peaks if kept else None)
-    return {RAM: peaks.get("ram"), **dict.fromkeys(job.devices, peaks.get("vram"))}
+    return {RAM: whole(peaks.get("ram")), **dict.fromkeys(job.devices, whole(peaks.get("vram")))}
 
 
 def _percent(part: int | None, top: int | None) -> float | None:

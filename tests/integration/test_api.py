@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from placement.models import Device, Job, Node, Role
+from tests.integration.learned import a_run
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_pool, a_running, a_user
 
 pytestmark = pytest.mark.django_db
@@ -109,6 +110,16 @@ def test_a_query_that_means_nothing_finds_nothing_instead_of_everything(client, 
     assert "known here are whose, q, outcome" in error(answer)["fields"]["state"]
     assert "none is known here" in error(client.get("/api/v1/devices?node=a"))["fields"]["node"]
     assert client.get("/api/v1/jobs?outcome=queued").status_code == 200
+
+
+def test_an_ended_job_tells_the_most_that_was_seen_and_a_running_one_does_not_yet(client, ada):
+    running = a_running(ada)
+    assert client.get(f"/api/v1/jobs/{running.pk}").json()["job"]["peak"] is None
+    ended, _ = a_run(ada, ram=2, vram=9)
+    Job.objects.filter(pk=ended.pk).update(device=UUIDS[1], used={"ram": GIB, UUIDS[1]: 0})
+    job = client.get(f"/api/v1/jobs/{ended.pk}").json()["job"]
+    assert job["peak"] == {"ram": 2 * GIB, UUIDS[1]: 9 * GIB}
+    assert job["used"] == {"ram": GIB, UUIDS[1]: 0}
 
 
 def test_the_same_key_twice_makes_one_job(client, ada):

@@ -94,7 +94,10 @@ class Job(Shape):
         description="By pool: granted, held, at_start, cap, margin, settled, note; force: which cap is in force, "
         "with kind, bytes, sentence and evidence."
     )
-    used: dict[str, int | None] = Field(description="By pool, bytes now.")
+    used: dict[str, int | None] = Field(description="By pool, bytes at the last look; of an ended job see peak.")
+    peak: dict[str, int | None] | None = Field(
+        description="By pool, the most bytes that were seen; null until it ends. Of a group at most so much each."
+    )
     estimate: Estimate | Loose
     decision: Decision | None
     forecast: Forecast | None
