@@ -3,7 +3,8 @@
 
 It knows run, stop, kill, inspect, update, rm, ps and version with the options that we give. An image "missing/…" is not
 found, "nothing/…" has no such command. Files in the folder: "down" makes the daemon unreachable, "pull" keeps the fetch
-of an image going, "oom" says that containers were killed at their limits, "kept" refuses to remove one.
+of an image going, "oom" says that containers were killed at their limits, "kept" refuses to remove one,
+"stays" to change its limit.
 """
 
 from __future__ import annotations
@@ -196,6 +197,8 @@ def remove(words: list[str]) -> int:
 
 
 def update(words: list[str]) -> int:
+    if (HOME / "stays").exists():
+        return fail("cannot update the limits")
     return 0 if record(words[-1]).exists() else missing(words[-1])
 
 

@@ -12,6 +12,7 @@ ENGINES = ("docker", "podman")
 CHOICES = ("off", "auto", *ENGINES)
 """What a node may be told about containers; "auto": every engine that answers there."""
 LABEL = "tidegate.job"
+UNLIMITED = 1 << 50  # bytes
 GRACE = "@grace"
 """Stands in a stop line for the seconds that the container is given."""
 _ID = re.compile(r"(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
@@ -142,9 +143,13 @@ def remove_command(engine: str, name: str) -> list[str]:
     return [engine, "rm", "--force", name]
 
 
-def limit_command(engine: str, name: str, memory: int) -> list[str]:
-    """Return the line that gives a running container another memory limit, in bytes."""
-    return [engine, "update", "--memory", f"{memory}b", "--memory-swap", f"{memory}b", name]
+def limit_command(engine: str, name: str, memory: int | None) -> list[str]:
+    """Return the line that gives a running container another memory limit, in bytes; None for none.
+
+    No engine takes a limit away again (0 means "as it is"), so that is one which no machine has.
+    """
+    limit = f"{memory or UNLIMITED}b"
+    return [engine, "update", "--memory", limit, "--memory-swap", limit, name]
 
 
 def list_command(engine: str) -> list[str]:

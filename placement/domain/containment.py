@@ -58,11 +58,13 @@ def of_job(limit: int | None, why: str, *, warns_only: bool, planned: bool) -> F
     return Force("watched", None, f"watched, not kept: {reason}")
 
 
-def of_container(limit: int | None) -> Force:
-    """Return what is in force for a job that runs in a container of its own."""
+def of_container(limit: int | None, refused: str = "", *, warns_only: bool = False) -> Force:
+    """Return what is in force for a job that runs in a container of its own; ``refused``: it was to be another."""
     if limit is None:
-        return Force("watched", None, "watched, not kept: its container was given no limit")
-    return Force("cgroup", limit, f"kept in {gib(limit)} by its container's own limit")
+        why = refused or ("the policy only warns" if warns_only else "its container was given no limit")
+        return Force("watched", None, f"watched, not kept: {why}")
+    wrong = f"; {'the policy only warns, but ' if warns_only else ''}{refused}" if refused else ""
+    return Force("cgroup", limit, f"kept in {gib(limit)} by its container's own limit{wrong}")
 
 
 def fields(force: Force, evidence: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import time
 
 from placement.runner import engine
 from placement.runner.engine import NO_CONTAINER, Container, State
@@ -12,7 +14,7 @@ from placement.runner.notes import Notes
 from placement.runner.record import ExitRecord
 from placement.runner.spec import Spec
 
-CLOSING = "closing.json"  # in control/: why the container could not be ended yet
+CLOSING = "closing.json"  # in control/: {"why": the container could not be ended yet, "since": unix second}
 _PAUSE_S = 1.0
 _TAIL = 8192
 
@@ -27,6 +29,7 @@ def closed(spec: Spec, record: ExitRecord, run_dir: str, notes: Notes, *, stoppe
     ident = engine.ident(container)
     grace_s = 0.0 if stopped else spec.grace_s
     killed = ours = False
+    silent: float | None = None
     while True:
         state = engine.look(container)
         if state.there and state.runs:
@@ -37,12 +40,13 @@ def closed(spec: Spec, record: ExitRecord, run_dir: str, notes: Notes, *, stoppe
             continue
         if state.there is not None or not ident:
             break  # it has ended, is gone, or never was
-        _tell(run_dir, notes, f"its container cannot be ended yet: {state.why}")
+        silent = silent or time.time()
+        tell(run_dir, f"its container cannot be ended yet: {state.why}", silent, notes)
         _pause(_PAUSE_S)
     if state.there:
         code, said = engine.ask(container.remove, container.env)
         if code != 0:
-            _tell(run_dir, notes, f"its container {container.name} cannot be removed: {said[-300:]}")
+            tell(run_dir, f"its container {container.name} cannot be removed: {said[-300:]}", time.time(), notes)
     record = record._replace(killed=record.killed or killed, swept=record.swept or (ours and not stopped))
     return _told(record, container, ident, state, run_dir)
 
@@ -63,12 +67,12 @@ def _end(container: Container, grace_s: float) -> bool:
     return grace_s <= 0
 
 
-def _tell(run_dir: str, notes: Notes, why: str) -> None:
-    notes.say("container", why)
-    try:
-        write_record(control_path(run_dir, CLOSING), {"why": why}, durable=False)
-    except OSError:
-        return  # a full disk; the log of the runner has it
+def tell(run_dir: str | os.PathLike[str], why: str, since: float, notes: Notes | None = None) -> None:
+    """Write down why a container is not ended yet; the page says so."""
+    if notes is not None:
+        notes.say("container", why)
+    with contextlib.suppress(OSError):  # a full disk; the log of the runner has it
+        write_record(control_path(run_dir, CLOSING), {"why": why, "since": since}, durable=False)
 
 
 def _pause(seconds: float) -> None:

@@ -68,13 +68,13 @@ def spec(job: Job, knobs: Knobs) -> dict[str, Any] | None:
         return None
     cap = job.charges.get(RAM, {}).get("cap")
     plan = here(settings.RAM_LIMIT).plan
-    limit = None if plan.kind == WATCHED or job.image or _warns_only(job, knobs) else cap
+    limit = None if plan.kind == WATCHED or job.image or warns_only(job, knobs) else cap
     return plan._replace(name=name_of(job), limit=limit)._asdict()
 
 
 def limit_of_container(job: Job, knobs: Knobs) -> int | None:
     """Return the memory in bytes that the engine is to keep a job's container in, None for no limit."""
-    if settings.RAM_LIMIT == OFF or _warns_only(job, knobs):
+    if settings.RAM_LIMIT == OFF or warns_only(job, knobs):
         return None
     cap = job.charges.get(RAM, {}).get("cap")
     return cap if isinstance(cap, int) else None
@@ -86,7 +86,7 @@ def name_of(job: Job) -> str:
     return f"tidegate-{site}-{job.pk}-{job.attempt}"
 
 
-def _warns_only(job: Job, knobs: Knobs, node: str | None = None) -> bool:
+def warns_only(job: Job, knobs: Knobs, node: str | None = None) -> bool:
     """Return whether nobody stops a job for its memory; ``node``: its node's policy, None to look it up."""
     if node is None:
         node = Node.objects.filter(name=job.node).values_list("watch_policy", flat=True).first() or ""
@@ -136,7 +136,7 @@ class Groups:
         charge, held = job.charges.get(RAM), self.of(job)
         if charge is None or not job.child:
             return False
-        warns = _warns_only(job, knobs, node_policy)
+        warns = warns_only(job, knobs, node_policy)
         cap = charge.get("cap")
         if held is not None and limits(held.kind) and (warns or cap is not None):
             held = self._follow(job, held, None if warns else cap)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
 import threading
 import time
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 
 from calibration import clock
 from calibration.domain.samples import RAM
 from placement.domain import containers, containment
+from placement.domain.knobs import Knobs
 from placement.models import Job
 from placement.runner import engine
-from placement.runner.closing import CLOSING
+from placement.runner.closing import CLOSING, tell
 from placement.runner.jsonfile import control_path, read_json, write_record
 from placement.runner.record import ExitRecord
 from placement.runner.spec import container_of_run
@@ -28,7 +32,8 @@ from placement.services.capping import run_dir_of
 log = logging.getLogger(__name__)
 OFF, AUTO = "off", "auto"
 CID = "cid"  # in control/: the id of the container, written by the client when it has made one
-LIMIT = "container-limit.json"  # in control/: the memory limit that was raised last, in bytes
+LIMIT = "container-limit.json"  # in control/: the memory limit that was set last, in bytes, null for none
+_YEAR_9999 = 253_000_000_000  # unix second
 _EVERY = 60.0  # seconds between two looks at the engines and for leftovers
 _QUICK_S = 3.0  # seconds that an engine gets where a tick waits for it
 _RAISE_BY = 16 << 20  # bytes; a smaller rise is not worth a call
@@ -90,6 +95,7 @@ def last_word(job: Job) -> tuple[bool, ExitRecord | None]:
         return False, None
     container = found[0]
     state = engine.look(container, _QUICK_S)
+    _note_silence(job, state)
     if state.there is None or state.runs:
         return True, None
     if not state.there or not state.began:
@@ -99,12 +105,31 @@ def last_word(job: Job) -> tuple[bool, ExitRecord | None]:
     return False, record._replace(container={**fields, "limit": container.limit})
 
 
+def _note_silence(job: Job, state: engine.State) -> None:
+    """Keep since when the engine of a job without runner does not answer; what its runner wrote stands."""
+    path = control_path(run_dir_of(job), CLOSING)
+    if state.there is None and not os.path.lexists(path):
+        tell(run_dir_of(job), f"its container cannot be looked at: {state.why}", time.time())
+    elif state.there is not None:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
 def flags(job: Job) -> list[str]:
     """Return what to say beside a running job that is a container."""
     if begun_at(job) is None:
         return ["its image is being fetched: nothing of it is measured yet"]
-    why = (read_json(control_path(run_dir_of(job), CLOSING)) or {}).get("why")
-    return [str(why)[:300]] if why else []
+    found = read_json(control_path(run_dir_of(job), CLOSING)) or {}
+    why, since = found.get("why"), found.get("since")
+    if not why:
+        return []
+    when = f" since {_clock(since)}" if isinstance(since, (int, float)) and 0 < since < _YEAR_9999 else ""
+    again = "it is asked again every few seconds, and its lease stays until the container is known to be gone"
+    return [f"its engine does not answer{when}; {again}: {str(why)[:300]}"]
+
+
+def _clock(at: float) -> str:
+    return timezone.localtime(datetime.fromtimestamp(at, UTC)).strftime("%H:%M:%S")
 
 
 class Engines:
@@ -116,7 +141,8 @@ class Engines:
         self._relay = relay.Relay()
         self._looked = float("-inf")
         self._beside: threading.Thread | None = None
-        self._limits: dict[tuple[int, int], int] = {}
+        self._limits: dict[tuple[int, int], int | None] = {}
+        self._refused: dict[tuple[int, int], tuple[int | None, float, str]] = {}  # what was asked, when, what was said
 
     def look(self, jobs: Collection[Job]) -> None:
         """Ask the engines and remove leftovers, now and then; ``jobs`` are all that run here."""
@@ -137,47 +163,72 @@ class Engines:
         self.told = told()
         self.notes = tuple(note for name in self.told["works"] for note in leftovers(name, kept))
 
-    def refresh(self, job: Job) -> bool:
-        """Raise the memory limit of a container whose cap rose, note what is in force; return whether that changed."""
+    def refresh(self, job: Job, knobs: Knobs, node_policy: str) -> bool:
+        """Have a container's memory limit follow cap and policy, note what is in force; return whether that changed.
+
+        A limit is raised and lifted, never lowered: below what is used the kernel would kill at once.
+        """
         charge, found = job.charges.get(RAM), container_of_run(run_dir_of(job))
         if charge is None or found is None:
             return False
-        key, cap = (job.pk, job.attempt), charge.get("cap")
-        limit = self._limits.get(key, limit_of(run_dir_of(job), found[0].limit))
-        if limit is not None and cap is not None and cap >= limit + _RAISE_BY and engine.ident(found[0]):
-            limit = self._raise(job, found[0], limit, cap)
-        if limit is not None:
-            self._limits[key] = limit
+        key = (job.pk, job.attempt)
+        if key not in self._limits:
+            self._limits[key] = limit_of(run_dir_of(job), found[0].limit)
+        warns = containing.warns_only(job, knobs, node_policy)
+        wanted = _wanted(self._limits[key], warns, charge.get("cap"), job.used.get(RAM))
+        if wanted == self._limits[key]:
+            self._refused.pop(key, None)
+        elif engine.ident(found[0]) and not self._refused_lately(key, wanted):
+            self._change(job, found[0], wanted)
         by = {"kind": "container", "name": found[0].name, "engine": os.path.basename(found[0].kill[0])}
-        now = containment.fields(containment.of_container(limit), by)
+        refused = f"its engine does not change that: {self._refused[key][2]}" if key in self._refused else ""
+        now = containment.fields(containment.of_container(self._limits[key], refused, warns_only=warns), by)
         if charge.get("force") == now:
             return False
         job.charges = {**job.charges, RAM: {**charge, "force": now}}
         return True
 
-    def _raise(self, job: Job, container: engine.Container, limit: int, cap: int) -> int:
-        line = containers.limit_command(container.kill[0], container.name, cap)
+    def _refused_lately(self, key: tuple[int, int], wanted: int | None) -> bool:
+        asked, at, _ = self._refused.get(key, (wanted, float("-inf"), ""))
+        return asked == wanted and time.monotonic() - at < _EVERY
+
+    def _change(self, job: Job, container: engine.Container, wanted: int | None) -> None:
+        key = (job.pk, job.attempt)
+        line = containers.limit_command(container.kill[0], container.name, wanted)
         code, said = engine.ask(line, container.env, _QUICK_S)
         if code != 0:
             log.warning("#%s: the limit of its container stays: %s", job.pk, said, extra={"action": "limit_refused"})
-            self._limits[job.pk, job.attempt] = cap  # not asked again each second
-            return limit
+            self._refused[key] = (wanted, time.monotonic(), " ".join(said.split())[-150:])
+            return
+        self._refused.pop(key, None)
+        self._limits[key] = wanted
         try:
-            write_record(control_path(run_dir_of(job), LIMIT), {"limit": cap}, durable=False)
+            write_record(control_path(run_dir_of(job), LIMIT), {"limit": wanted}, durable=False)
         except OSError:
             log.warning("#%s: its new limit cannot be written down", job.pk, extra={"action": "limit_refused"})
-        return cap
 
     def forget(self, jobs: Collection[Job]) -> None:
         """Drop what is known of all other jobs."""
         keys = {(job.pk, job.attempt) for job in jobs}
         self._limits = {key: limit for key, limit in self._limits.items() if key in keys}
+        self._refused = {key: said for key, said in self._refused.items() if key in keys}
+
+
+def _wanted(limit: int | None, warns: bool, cap: int | None, used: int | None) -> int | None:
+    """Return the limit in bytes that a container is to have that has ``limit``; None for none."""
+    if warns:
+        return None
+    above = used if limit is None else limit
+    if cap is None or above is None or settings.RAM_LIMIT == containing.OFF or cap < above + _RAISE_BY:
+        return limit
+    return cap
 
 
 def limit_of(run_dir: str | os.PathLike[str], at_start: int | None) -> int | None:
     """Return the memory limit of a run's container in bytes, None where it has none."""
-    raised = (read_json(control_path(run_dir, LIMIT)) or {}).get("limit")
-    return raised if isinstance(raised, int) and not isinstance(raised, bool) else at_start
+    changed = read_json(control_path(run_dir, LIMIT)) or {}
+    limit = changed.get("limit", at_start)
+    return limit if limit is None or (isinstance(limit, int) and not isinstance(limit, bool)) else at_start
 
 
 def closed(job: Job) -> None:

@@ -247,7 +247,7 @@ def _noted(
     changed = (job.members, job.flags) != (members, told)
     job.members, job.flags = members, told
     changed |= agent.caps.refresh(job, reading, found.members.get(learning.owner(job), ()))
-    held = agent.engines.refresh(job) if job.image else agent.groups.refresh(job, knobs, policy)
+    held = (agent.engines if job.image else agent.groups).refresh(job, knobs, policy)
     return held or changed
 
 

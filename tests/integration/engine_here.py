@@ -27,7 +27,7 @@ def node_with(engine: Docker, settings: Any, folder: Path, monkeypatch: pytest.M
     settings.CONTAINERS, settings.CONTAINER_MOUNTS, settings.RAM_LIMIT = "auto", [], "watched"
     with here(settings, folder) as made:
         yield made
-    for name in ("oom", "pull", "down", "kept"):
+    for name in ("oom", "pull", "down", "kept", "stays"):
         (engine.home / name).unlink(missing_ok=True)
 
 

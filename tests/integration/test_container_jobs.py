@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,19 +158,65 @@ def test_a_leftover_of_an_ended_run_is_removed_or_told_and_a_running_one_is_left
     node.end(job)
 
 
-def test_the_limit_of_a_container_rises_with_its_cap(node: Here, engine: Docker) -> None:
+def test_the_limit_of_a_container_rises_with_its_cap_and_goes_with_the_policy(node: Here, engine: Docker) -> None:
     job, name, _ = up(node, engine)
-    known = engines.Engines()
+    known, run_dir = engines.Engines(), lifecycle.run_dir_of(job)
+    knobs, _ = snapshots.knobs_now()
     cap = job.charges["ram"]["cap"]
     assert job.charges["ram"]["force"]["bytes"] == cap
-    assert not known.refresh(job)
-    job.charges["ram"]["cap"] = cap + (1 << 30)
-    assert known.refresh(job)
-    assert ["update", "--memory", f"{cap + (1 << 30)}b", "--memory-swap", f"{cap + (1 << 30)}b", name] in engine.asked()
-    assert engines.limit_of(lifecycle.run_dir_of(job), cap) == cap + (1 << 30)
-    assert engines.Engines().refresh(job) is False
+    assert not known.refresh(job, knobs, "")
+    higher = job.charges["ram"]["cap"] = cap + GIB
+    assert known.refresh(job, knobs, "")
+    assert ["update", "--memory", f"{higher}b", "--memory-swap", f"{higher}b", name] in engine.asked()
+    assert engines.limit_of(run_dir, cap) == higher
+    assert engines.Engines().refresh(job, knobs, "") is False
+
+    (engine.home / "stays").touch()  # it answers, and changes nothing
+    assert known.refresh(job, knobs, "warn")
+    assert "the policy only warns, but its engine does not change that" in job.charges["ram"]["force"]["sentence"]
+    asked = len(engine.asked())
+    assert not known.refresh(job, knobs, "warn")
+    assert len(engine.asked()) == asked, "it is not asked again each second"
+    (engine.home / "stays").unlink()
+    known = engines.Engines()
+    assert known.refresh(job, knobs, "warn")
+    assert job.charges["ram"]["force"]["sentence"] == "watched, not kept: the policy only warns"
+    assert ["update", "--memory", f"{1 << 50}b", "--memory-swap", f"{1 << 50}b", name] in engine.asked()
+    assert engines.limit_of(run_dir, cap) is None
+    job.used["ram"] = higher
+    assert engines.Engines().refresh(job, knobs, "cap"), "it holds too much to be limited"
+    assert engines.limit_of(run_dir, cap) is None
+    job.used["ram"] = cap // 2
+    assert engines.Engines().refresh(job, knobs, "cap")
+    assert engines.limit_of(run_dir, cap) == higher
     jobs.cancel(node.user, job.pk)
     node.end(job)
+
+
+def test_an_engine_that_does_not_answer_is_told_with_since_when(node: Here, engine: Docker) -> None:
+    job, _, pid = up(node, engine)
+    (engine.home / "down").touch()
+    jobs.cancel(node.user, job.pk)
+    node.tick()
+    os.kill(job.child["pid"], signal.SIGKILL)
+
+    def told() -> list[str]:
+        node.tick()
+        job.refresh_from_db()
+        return [flag for flag in job.flags if "does not answer since" in flag]
+
+    until(told, 20, "the sentence")
+    (flag,) = told()
+    assert re.search(r"since \d\d:\d\d:\d\d; it is asked again every few seconds", flag)
+    assert "Cannot connect" in flag
+    os.kill(job.runner["pid"], signal.SIGKILL)  # the loop itself asks now
+    (control(job) / "closing.json").unlink()
+    until(lambda: not alive(Identity(**job.runner)), 20, "the runner's end")
+    until(told, 20, "the sentence again")
+    assert leased(job)
+    (engine.home / "down").unlink()
+    assert node.end(job).outcome == Outcome.CANCELLED
+    assert gone(pid)
 
 
 def test_an_ordinary_job_that_runs_a_client_teaches_nothing(node: Here) -> None:
