@@ -60,6 +60,18 @@ class Promises:
             others = {p: self._from(p, spot.need, free[p], booked[p], at, empty)[1] for p in others}
         return (at, over, ram_over, others) if over >= 0 and ram_over >= 0 else None
 
+    def left_at(
+        self, spot: Spot, free: Sequence[int], booked: Sequence[int], at: float
+    ) -> tuple[float, int, int, dict[int, int]]:
+        """Return the same of a second that was kept though there is no room yet by then: what is left over is below 0."""
+
+        def over(pool: int, need: int) -> int:
+            back = [(more_free, more_booked) for second, _, more_free, more_booked in self._due[pool] if second <= at]
+            return min(free[pool] + sum(n for n, _ in back), booked[pool] + sum(n for _, n in back)) - need
+
+        others = {pool: over(pool, spot.need) for pool in spot.others[: spot.count]}
+        return at, over(spot.lead, spot.need), over(spot.ram, spot.ram_need) if spot.ram >= 0 else 0, others
+
     def _from(self, pool: int, need: int, free: int, booked: int, at: float, empty: bool) -> tuple[float, int]:
         """Return the first second from ``at`` on with this much room, and what is left over then (negative: never)."""
         over = (free if free < booked else booked) - need
@@ -140,8 +152,8 @@ def set_aside(
             continue
         before = inf if best is None or kept is not None else best.at
         made = due.room_at(spot, free, booked, now, before)
-        if kept is not None:
-            made = (kept[1], 0, 0, {}) if made is None else (min(made[0], kept[1]), *made[1:])
+        if kept is not None and (made is None or made[0] > kept[1]):
+            made = due.left_at(spot, free, booked, kept[1])
         if made is not None and (best is None or made[0] < best.at):
             best = Aside(turn, spot, *made)
     return best

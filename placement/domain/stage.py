@@ -16,7 +16,7 @@ from placement.domain.future import frees
 from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Exclusive, Gpu
 from placement.domain.reservations import Ledger
-from placement.domain.snapshot import Device, Pool, Running, Waiting
+from placement.domain.snapshot import Charge, Device, Pool, Running, Waiting
 
 SETTLES = 180.0  # seconds after which an unknown run is taken to show how much it needs
 Back = tuple[tuple[int, int, int], ...]  # (pool, measured bytes, booked bytes)
@@ -128,17 +128,18 @@ class Stage:
         lead = mine[0] if mine else ram
         whole, _ = expected(running.limit, running.learned, board.knobs)
         settles = None
-        if running.cold and running.device in running.charges:
+        only = any(d.uuid in running.devices and d.exclusive_only for d in node.devices)
+        alone = running.exclusive is Exclusive.DEVICE or only  # then nobody joins it, settled or not
+        if running.cold and not alone and running.device in running.charges:
             gives = tuple(
                 (self._numbers[running.node, uuid], amount, amount)
                 for uuid in running.devices
                 if uuid in running.charges and (running.node, uuid) in self._numbers
-                for amount in [max(0, running.charges[uuid].held - 2 * (running.charges[uuid].used or 0))]
+                for amount in [_unneeded(running.charges[uuid])]
             )
             ran = running.elapsed  # one that has not settled by then takes a share longer, and then another
             until = SETTLES if ran < SETTLES else overdue(ran, SETTLES, board.knobs.overdue_share)
             settles = gives, until - ran
-        only = any(d.uuid in running.devices and d.exclusive_only for d in node.devices)
         return Holding(
             job=running.job,
             node=self._nodes[running.node],
@@ -147,7 +148,7 @@ class Stage:
             length=Length(running.limit, running.learned, running.seen),
             elapsed=running.elapsed,
             promised=whole - running.elapsed,
-            closes=running.cold or running.exclusive is Exclusive.DEVICE or only,
+            closes=running.cold or alone,
             closes_node=running.exclusive is Exclusive.MACHINE,
             settles=settles,
             others=tuple(mine[1:]),
@@ -227,6 +228,12 @@ class Stage:
             if not check.ok and (check.code is not Code.HELD or None in until):
                 return check.sentence, 0.0
         return "", from_s
+
+
+def _unneeded(charge: Charge) -> int:
+    """Return what a first run is taken to give back when it settles: never of what it was promised while it ran."""
+    own = max(0, (charge.used or 0) - charge.promised)
+    return max(0, charge.held - charge.promised - 2 * own)
 
 
 def first_events(stage: Stage, left: Mapping[int, float | None]) -> Iterator[tuple[Event, float | None]]:
