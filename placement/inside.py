@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from calibration.domain import keys
 from calibration.domain.charge import held
+from calibration.domain.samples import RAM
 from placement import conditions
 from placement.domain.conditions import Quota
 from placement.domain.cycles_text import asked
@@ -24,12 +25,27 @@ from placement.models import AskedLater, InsideRequest, Job, Lease, RequestState
 BASIS = "promise"
 """The basis of a job's charge in a pool of which it holds nothing but what it asked for while it ran."""
 
+UNHELD = "unheld"
+"""The mark of a charge where a job holds nothing and is measured all the same: that is taken until it is gone."""
+
 Promised = Mapping[int, Mapping[str, int]]
 """Bytes by job and pool id that were granted while the jobs ran."""
 
 
-def mirrored(job: Job, promised: Mapping[str, int]) -> dict[str, dict[str, Any]]:
-    """Return a job's charges with what it was granted since its start, for the tick's row of it: pages read that."""
+def unheld(job: Job, holds: Container[str]) -> dict[str, int | None]:
+    """Return what a running job is measured to use of devices of which it holds nothing, None where it is not told.
+
+    That counts as taken until a later sample says that it is gone, whatever the job once held there.
+    """
+    apart = (RAM, *job.devices)  # a device of its own without a charge is charged as main memory
+    return {pool: n for pool, n in job.used.items() if n != 0 and pool not in holds and pool not in apart}
+
+
+def mirrored(job: Job, promised: Mapping[str, int], shared: Container[str] = ()) -> dict[str, dict[str, Any]]:
+    """Return a job's charges with what it was granted since its start, for the tick's row of it: pages read that.
+
+    What it uses of devices of which it holds nothing is with them, but for those that share main memory.
+    """
     charges: dict[str, dict[str, Any]] = {}
     for pool, charge in job.charges.items():
         if charge.get("basis") == BASIS:
@@ -45,14 +61,24 @@ def mirrored(job: Job, promised: Mapping[str, int]) -> dict[str, dict[str, Any]]
                 "granted": more, "held": whole, "at_start": 0, "cap": None, "margin": 0, "basis": BASIS,
                 "settled": True, "note": "asked for while it ran", "inside": more,
             }  # fmt: skip
+    for pool, used in unheld(job, charges).items():
+        if pool not in shared:
+            charges[pool] = {
+                "granted": 0, "held": used or 0, "at_start": 0, "cap": None, "margin": 0, "basis": BASIS,
+                "settled": False, "note": "holds nothing there: what it uses counts as taken until it is gone",
+                UNHELD: True,
+            }  # fmt: skip
     return charges
 
 
-def brought_up(jobs: Sequence[Job]) -> list[Job]:
-    """Bring the charges of jobs in hand in line with what they were granted since; return those that changed."""
+def brought_up(jobs: Sequence[Job], shared: Container[str] = ()) -> list[Job]:
+    """Bring the charges of jobs in hand in line with what they were granted since; return those that changed.
+
+    ``shared`` are the devices that have no memory but the node's RAM.
+    """
     lent, changed = promised(leases(job.pk for job in jobs)), []
     for job in jobs:
-        before, job.charges = job.charges, mirrored(job, lent.get(job.pk, {}))
+        before, job.charges = job.charges, mirrored(job, lent.get(job.pk, {}), shared)
         if before != job.charges:
             changed.append(job)
     return changed
@@ -94,10 +120,9 @@ def standing(
 ) -> list[Running]:
     """Return the jobs with what they were granted since: added to a pool that they hold already, else beside them.
 
-    ``used`` is by job and pool. A promise counts whole until its holder lets go, used or not.
+    ``used`` is by job and pool. A promise counts whole until its holder lets go, used or not; and what a job is
+    measured to use without holding any of that device, until it is gone.
     """
-    if not rows:
-        return list(running)
     own = {r.job: r for r in running}
     found = dict(own)
     beside: dict[tuple[int, str], Running] = {}
@@ -125,6 +150,14 @@ def standing(
             exclusive=Exclusive.DEVICE if alone else Exclusive.NO,
             more=True,
         )
+    for r in running:
+        for pool, now in used.get(r.job, {}).items():
+            if now != 0 and pool != RAM and pool not in r.charges and pool not in r.devices:
+                left = replace(
+                    r, devices=(pool,), charges={pool: Charge(0, now or 0, now, 0)}, margins={}, cold=False,
+                    exclusive=Exclusive.NO, more=True,
+                )  # fmt: skip
+                beside.setdefault((r.job, pool), left)
     return [*found.values(), *beside.values()]
 
 

@@ -131,7 +131,7 @@ def never(board: Board, waiting: Waiting, others: Mapping[str, int] = MappingPro
     if not any(check.ok for check in asked):
         return None if _away(board, waiting) else _impossible(board, demand, asked)
     quota = waiting.conditions.quota if waiting.conditions else None
-    mine = (r for r in snapshot.running if r.job == waiting.inside and r.node == waiting.request.node)
+    mine = (r for r in snapshot.running if r.job == waiting.inside and r.node == waiting.request.node and not r.unheld)
     own = [kept for r in mine if (kept := without(r, others)) is not None]
     refused = over_quota(own, quota, waiting.inside, waiting.estimate.pools["vram"].need or 0)
     if refused is not None:
@@ -219,11 +219,11 @@ def without(running: Running, others: Mapping[str, int]) -> Running | None:
 
 
 def lasting(running: Running, pool: str) -> int:
-    """Return the bytes that a job will not give back before it lets go: promises, and what it really uses."""
+    """Return the bytes that a job will not give back before it lets go: promises, and what it uses of its estimate."""
     charge = running.charges.get(pool)
     if charge is None:
         return 0
     if charge.promise or charge.settled:
-        return charge.held
-    rest = min(charge.held, charge.used or 0) - charge.promised
+        return charge.granted  # what it uses above that may be what it has just let go of
+    rest = min(charge.granted, charge.used or 0) - charge.promised
     return charge.promised + max(0, rest)

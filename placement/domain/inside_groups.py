@@ -82,7 +82,7 @@ def never(
     if isinstance(answer, Impossible):
         lines = tuple(f"{most.name} can give at most {most.bytes:,} bytes" for most in answer.devices)
         return Never("impossible", f"Can never be granted. {answer.sentence}", lines)
-    mine = (without(r, others) for r in snapshot.running if r.job == job.job)
+    mine = (without(r, others) for r in snapshot.running if r.job == job.job and not r.unheld)
     own = [_lasting(r) for r in mine if r is not None]
     refused = over_quota(own, quota, job.job, least(ask))
     if refused is not None:

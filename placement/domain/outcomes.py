@@ -65,7 +65,7 @@ class Evidence:
     lost: str = ""
     watchdog: Mapping[str, Any] | None = None
     time_limit_s: float | None = None
-    unused: str = ""  # what was said when a hold ended that nothing used
+    said: str = ""  # what was said when we ended it ourselves: an unused hold, one that kept what was taken back
     leftovers: int = 0
 
 
@@ -108,7 +108,9 @@ def _ours(e: Evidence) -> Verdict | None:
         told = str(found.get("sentence") or "The watchdog stopped it: it was above its charge and memory ran out.")
         return Verdict(Outcome.CAP_EXCEEDED, told, "lower_bound", "ram" if found.get("pool") == RAM else "vram")
     if why == "unused":
-        return Verdict(Outcome.CANCELLED, e.unused or "Nothing used what it held, so it ended.", "nothing")
+        return Verdict(Outcome.CANCELLED, e.said or "Nothing used what it held, so it ended.", "nothing")
+    if why == "revoked":
+        return Verdict(Outcome.CANCELLED, e.said or "Ended: it kept memory that was taken back.", "lower_bound")
     if why == "time_limit":
         limit = "" if e.time_limit_s is None else f" of {e.time_limit_s:g} s"
         return Verdict(Outcome.TIMED_OUT, f"Reached its time limit{limit}: {how}.", "lower_bound")

@@ -63,7 +63,7 @@ class Promises:
     def left_at(
         self, spot: Spot, free: Sequence[int], booked: Sequence[int], at: float
     ) -> tuple[float, int, int, dict[int, int]]:
-        """Return the same of a second that was kept though there is no room yet by then: what is left over is below 0."""
+        """Return the same of a second that was kept though there is no room by then: what is left over is below 0."""
 
         def over(pool: int, need: int) -> int:
             back = [(more_free, more_booked) for second, _, more_free, more_booked in self._due[pool] if second <= at]

@@ -174,6 +174,11 @@ class Running:
     more: bool = False  # what it holds besides, on another device: asked for while it ran
 
     @property
+    def unheld(self) -> bool:
+        """Return whether this is what a job uses without holding any of the device: it may be gone any moment."""
+        return self.more and self.exclusive is Exclusive.NO and not any(c.granted for c in self.charges.values())
+
+    @property
     def device(self) -> str | None:
         """Return the first of its devices, None without one."""
         return self.devices[0] if self.devices else None

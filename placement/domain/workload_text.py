@@ -39,6 +39,8 @@ def _head(definition: Definition) -> Iterator[str]:
         yield "shape_varies = true"
     if definition.reserves:
         yield "reserves = true"
+    if definition.revoked_ends:
+        yield "revoked_ends = true"
     if definition.watch_policy:
         yield f"watch_policy = {_value(definition.watch_policy)}"
     if definition.files:

@@ -31,6 +31,7 @@ _KNOWN = (
     "time_limit_s",
     "shape_varies",
     "reserves",
+    "revoked_ends",
     "files",
     "parameters",
     "environment",
@@ -58,6 +59,7 @@ class Definition:
     hint_vram: int | None = None
     shape_varies: bool = False
     reserves: bool = False
+    revoked_ends: bool = False
     watch_policy: str = ""
     image: str = ""
     engine: str = ""
@@ -152,7 +154,7 @@ def _numbers(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "workers", "It is a whole number from 1 to 10,000."
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < 1e9:
         yield "time_limit_s", "It is a number of seconds above 0."
-    for name in ("shape_varies", "reserves"):
+    for name in ("shape_varies", "reserves", "revoked_ends"):
         if not isinstance(table.get(name, False), bool):
             yield name, "It is true or false."
 

@@ -67,6 +67,11 @@ class WorkloadForm(PlacementForm):
         label="Reserves inside its run",
         help_text="It asks for more with import tidegate, and sees every device of its node.",
     )
+    revoked_ends = forms.BooleanField(
+        required=False,
+        label="End it if it keeps what was taken back",
+        help_text="A job that still uses memory of a revoked lease when its time to leave is over.",
+    )
     watch_policy = forms.ChoiceField(
         required=False,
         choices=[("", "as its node says"), *((policy.value, WORDS[policy]) for policy in Policy)],
@@ -126,7 +131,7 @@ class WorkloadForm(PlacementForm):
     def more_given(self) -> bool:
         """Return whether a field behind "Container, limits, retries and variables" holds something or is wrong."""
         names = ("image", "engine", "time_limit_s", "shape_varies", "reserves", "watch_policy", "retry_times")
-        names = (*names, "retry_on", "environment")
+        names = (*names, "revoked_ends", "retry_on", "environment")
         return any(self[name].value() or name in self.errors for name in names) or bool(self.keeps)
 
     def clean_environment(self) -> dict[str, str]:
@@ -158,7 +163,7 @@ class WorkloadForm(PlacementForm):
         table["command"] = data["command"].replace("\r\n", "\n").strip("\n")
         table["files"] = [line.strip() for line in data["files"].splitlines() if line.strip()]
         table |= {n: data[n].strip() for n in ("image", "engine")}
-        table |= {n: data[n] for n in ("shape_varies", "reserves", "watch_policy")}
+        table |= {n: data[n] for n in ("shape_varies", "reserves", "revoked_ends", "watch_policy")}
         if data["time_limit_s"] is not None:
             table["time_limit_s"] = data["time_limit_s"]
         for name in ("hint_ram", "hint_vram"):
@@ -225,6 +230,7 @@ def of_definition(definition: Definition) -> dict[str, Any]:
         "workers": definition.workers,
         "shape_varies": definition.shape_varies,
         "reserves": definition.reserves,
+        "revoked_ends": definition.revoked_ends,
         "watch_policy": definition.watch_policy,
         "image": definition.image,
         "engine": definition.engine,

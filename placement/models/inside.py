@@ -81,6 +81,7 @@ class InsideRequest(models.Model):
     outlives = models.DateTimeField(null=True)
     revoke_at = models.DateTimeField(null=True)  # by when the holder has to be out, once it is taken back
     revoked_by = models.CharField(max_length=150, blank=True)
+    leaving = models.BooleanField(default=False, db_default=False)  # taken back, and not yet seen to be gone
 
     class Meta:
         constraints = [
@@ -89,6 +90,7 @@ class InsideRequest(models.Model):
         indexes = [
             models.Index(fields=["id"], name="requests_waiting", condition=Q(state="waiting")),  # reader: the cycle
             models.Index(fields=["job"], name="requests_held", condition=Q(state="granted")),  # reader: the tick
+            models.Index(fields=["job"], name="requests_leaving", condition=Q(leaving=True)),  # reader: leaving
         ]
 
     def __str__(self) -> str:

@@ -35,6 +35,7 @@ class Workload(models.Model):
     engine = models.CharField(max_length=8, blank=True, default="", db_default="")
     watch_policy = models.CharField(max_length=8, blank=True, default="", db_default="")  # "": its node's
     reserves = models.BooleanField(default=False, db_default=False)  # as in Job
+    revoked_ends = models.BooleanField(default=False, db_default=False)  # a job that keeps what was revoked
     demo = models.BooleanField(default=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)

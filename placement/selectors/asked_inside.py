@@ -13,6 +13,7 @@ from calibration.domain.resources import gib
 from placement.domain.cycles_text import asked
 from placement.domain.inside import read
 from placement.domain.jobs import State
+from placement.inside import granted
 from placement.models import InsideRequest, Job, RequestState
 from placement.selectors.wording import listing, mapping, whole
 
@@ -46,6 +47,7 @@ class Line:
     artifact: str
     outlives: datetime | None
     leaves: datetime | None
+    still: str  # what is still measured of one that was taken back, "" for nothing
     can_revoke: bool
 
 
@@ -55,10 +57,10 @@ def lines(job: Job, names: Mapping[str, str], *, may_revoke: bool = False) -> tu
         return ()
     first = Case(When(state=RequestState.WAITING, then=Value(0)), When(state=RequestState.GRANTED, then=1), default=2)
     rows = InsideRequest.objects.filter(job=job).select_related("session").order_by(first, "-id")[:SHOWN]
-    return tuple(_line(row, names, may_revoke) for row in rows)
+    return tuple(_line(row, names, may_revoke, job) for row in rows)
 
 
-def _line(row: InsideRequest, names: Mapping[str, str], may_revoke: bool) -> Line:
+def _line(row: InsideRequest, names: Mapping[str, str], may_revoke: bool, job: Job) -> Line:
     state = RequestState(row.state)
     word, tone = WORDS[state]
     held = state is RequestState.GRANTED
@@ -82,8 +84,25 @@ def _line(row: InsideRequest, names: Mapping[str, str], may_revoke: bool) -> Lin
         artifact=row.artifact,
         outlives=row.outlives if held else None,
         leaves=row.revoke_at if held else None,
+        still=_still(row, names, job) if state is RequestState.REVOKED and row.leaving else "",
         can_revoke=may_revoke and held and row.revoke_at is None,
     )
+
+
+def _still(row: InsideRequest, names: Mapping[str, str], job: Job) -> str:
+    """Return what the job uses above what it still holds where something was taken back, and what becomes of that."""
+    found, unknown = [], False
+    for member in row.members:
+        uuid, charge = member["uuid"], mapping(mapping(job.charges).get(member["uuid"]))
+        used = mapping(job.used).get(uuid, 0)
+        unknown |= used is None
+        over = (whole(used) or 0) - (granted(charge) if charge else 0)
+        if over > 0:
+            found.append(f"{gib(min(over, member['bytes']))} on {names.get(uuid, uuid)}")
+    if not found:
+        return "What is still in use of it is not told by the driver." if unknown else ""
+    ends = ", and the job is ended for it: its workload says so" if job.workload and job.workload.revoked_ends else ""
+    return f"Still measured: {', '.join(found)}. That counts as taken until it is gone{ends}."
 
 
 def ring(cycle: Mapping[str, Any]) -> tuple[str, ...]:
@@ -115,6 +134,7 @@ def as_json(job: Job, names: Mapping[str, str]) -> list[dict[str, Any]]:
             "artifact": line.artifact or None,
             "outlives_until": line.outlives,
             "revoked_until": line.leaves,
+            "still_measured": line.still,
         }
         for line in lines(job, names)
     ]

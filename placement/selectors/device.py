@@ -17,6 +17,7 @@ from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement import snapshots
 from placement.domain.taken import Kind
+from placement.inside import UNHELD
 from placement.models import AuditEntry, Device, Job, Node
 from placement.selectors import devices, hardware, now_lists, tanks
 from placement.selectors.asked import NO_DEVICE, Asked
@@ -147,7 +148,7 @@ def _inmates(inside: list[Holder], jobs: dict[int, Job], pool: str, guesses: Map
                 owner=jobs[h.job].user.get_username(),
                 used=gib(h.used) if h.used is not None else _guessed(guesses.get(f"job:{h.job}")),
                 growth=gib(more) if more >= 1 << 20 else "",
-                booked=gib(h.held) if charge else "in RAM",
+                booked=f"{gib(h.held)}{', holds nothing' if charge.get(UNHELD) else ''}" if charge else "in RAM",
                 cap=gib(cap) if cap else "",
                 **_taken(jobs[h.job]),
                 exact=f"{h.used:,} bytes" if h.used is not None else "",

@@ -17,6 +17,7 @@ from placement import snapshots
 from placement.domain.jobs import State
 from placement.domain.requests import Gpu
 from placement.domain.watch_policy import SAID, in_force
+from placement.inside import UNHELD
 from placement.models import Job, Node
 from placement.selectors import pruned, tanks
 from placement.selectors.wording import listing, mapping, whole
@@ -65,6 +66,8 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
     found = []
     for pool in sorted(mapping(job.charges), key=lambda p: p == RAM):
         charge = mapping(job.charges[pool])
+        if charge.get(UNHELD) and peaks is not None:  # nothing was held there, and how much it used is not kept
+            continue
         used = whole((mapping(job.used) if peaks is None else peaks).get(pool))
         granted = whole(charge.get("granted"))
         held, cap, margin = (whole(charge.get(name)) for name in ("held", "cap", "margin"))

@@ -243,7 +243,7 @@ def _evidence(
         lost=lost,
         watchdog=job.evidence.get("watchdog"),
         time_limit_s=job.time_limit_s,
-        unused=str((job.evidence.get("unused") or {}).get("sentence") or ""),
+        said=str((job.evidence.get(job.stop_reason) or {}).get("sentence") or ""),
         leftovers=len(record.leftovers) if record else 0,
     )
 

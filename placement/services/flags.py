@@ -22,11 +22,13 @@ def of(job: Job, reading: Reading, over: int, cached: int) -> list[str]:
         if pool in reading.pools
         and (used := job.used.get(pool)) is not None
         and job.kind != Kind.HOLD
+        and not charge.get(inside.UNHELD)
         and used - (granted := inside.granted(charge)) > max(over, charge.get("margin") or 0)
     ]
     flags = [*taking.words(job), *flags]
     for pool, used in sorted(job.used.items()):
-        if pool == RAM or pool in job.devices or pool in job.charges or not used:
+        holds = pool in job.charges and not job.charges[pool].get(inside.UNHELD)
+        if pool == RAM or pool in job.devices or holds or not used:
             continue
         name = reading.pools[pool].name if pool in reading.pools else pool
         leased = " + ".join(_name(device, reading) for device in job.devices) or "no device"

@@ -118,7 +118,9 @@ def _own_space() -> str:
 
 def over(jobs: Iterable[int]) -> None:
     """End all sessions of jobs that have ended; only what an artifact holds stays."""
-    _end(list(InsideSession.objects.filter(job__in=list(jobs), ended_at=None)), "its job has ended")
+    ended = list(jobs)
+    _end(list(InsideSession.objects.filter(job__in=ended, ended_at=None)), "its job has ended")
+    InsideRequest.objects.filter(job__in=ended, leaving=True).update(leaving=False)
 
 
 def _end(rows: Sequence[InsideSession], why: str) -> int:
@@ -136,7 +138,7 @@ def revoke(row: InsideRequest, who: str, seconds: float) -> None:
     """Take a lease back: its holder has so many seconds to leave the device."""
     until = timezone.now() + timedelta(seconds=seconds)
     InsideRequest.objects.filter(pk=row.pk, state=RequestState.GRANTED, revoke_at=None).update(
-        revoke_at=until, revoked_by=who[:150], said=f"Taken back by {who}."
+        revoke_at=until, revoked_by=who[:150], said=f"Taken back by {who}.", leaving=True
     )
 
 

@@ -34,9 +34,9 @@ from placement.services import (
     draining,
     engines,
     flags,
-    holding,
     learning,
     leased,
+    leaving,
     left_behind,
     lifecycle,
     machine,
@@ -128,7 +128,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     agent.known = dict(found.members)
     agent.leavings.look(reading, found)
     agent.strays.look(jobs, reading, found)
-    changed = inside.brought_up(jobs)
+    changed = inside.brought_up(jobs, {p.pool for p in reading.pools.values() if p.shares})
     changed += [
         job
         for job in jobs
@@ -159,7 +159,7 @@ def look(agent: Agent) -> list[lifecycle.Ended]:
     agent.groups.reserve(reading.pools[RAM].total, knobs)
     _store(agent, left, reading, found, knobs)  # 5 store
     agent.runners = {job.pk: Identity(**job.runner) for job in left if job.runner}
-    holding.look(left)
+    leaving.look(left)
     taking.look(left, knobs)
     agent.watchdog.look(agent.node, left, found.members, knobs)
     agent.progress.look(left)

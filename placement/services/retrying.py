@@ -105,7 +105,7 @@ def _figures(job: Job, again: Job) -> list[tuple[str, int, int | None]]:
     found = []
     for pool, charge in sorted(job.charges.items(), key=lambda pair: pair[0] == RAM):
         name, kind = ("RAM", "ram") if pool == RAM else ("device memory", "vram")
-        estimate = pools.get(kind)
+        estimate = pools.get(kind) if pool in (RAM, *job.devices) else None  # elsewhere it asked for more, or for none
         if estimate is not None and job.evidence.get("memory") in (kind, None):
             need = estimate.need if estimate.need is not None else estimate.at_least
             found.append((name, int(charge["at_start"]), need))

@@ -33,7 +33,7 @@ def resolve(board: Board) -> list[int]:
     if not rows:
         return []
     wanted = [_wanted(row, jobs[row.job_id].node) for row in rows]
-    here = waits.scene(_slots(board, rows), [*_started(board), *_since()], wanted)
+    here = waits.scene(_slots(board, rows), [*_started(board), *_since(), *_kept(board)], wanted)
     done: list[int] = []
     for found in cycles.resolve(here, timezone.now().timestamp()):
         log.warning("%s", cycles_text.told(found), extra={"action": "wait_cycle"})
@@ -103,6 +103,19 @@ def _since() -> Iterable[Held]:
         yield Held(lease.job_id, (part,), _step(session), request.granted_at.timestamp())
 
 
+def _kept(board: Board) -> Iterable[Held]:
+    """Yield what jobs still use of what was taken back from them, past their time to leave: it goes when they do."""
+    unheld = [r for r in board.snapshot.running if r.unheld]
+    if not unheld:
+        return
+    late = InsideRequest.objects.filter(leaving=True, state=RequestState.REVOKED, revoke_at__lte=timezone.now())
+    left = set(late.values_list("job", "leases__pool"))
+    for r in unheld:
+        parts = tuple(Part((r.node, p), c.held) for p, c in r.charges.items() if (r.job, p) in left)
+        if parts:
+            yield Held(r.job, parts)
+
+
 def _take_back(job: int, step: str, said: str, told: dict[str, Any], seconds: float) -> list[int]:
     """Have a step lose what it holds: what it waits for comes back as revoked, and it is run again."""
     now = timezone.now()
@@ -122,7 +135,7 @@ def _take_back(job: int, step: str, said: str, told: dict[str, Any], seconds: fl
         "must_free": [{"uuid": uuid, "bytes": size} for uuid, size in free.items()],
     }
     row.save(update_fields=["revoked"])
-    held.update(revoke_at=until, revoked_by="tidegate", said=said[:1000])
+    held.update(revoke_at=until, revoked_by="tidegate", said=said[:1000], leaving=True)
     asked = list(own.filter(state=RequestState.WAITING).values_list("pk", flat=True))
     own.filter(pk__in=asked).update(
         state=RequestState.REVOKED, code="cycle", said=said[:1000], reasons={"cycle": told}, ended_at=now

@@ -1,29 +1,21 @@
-"""Requests of running jobs are rows that only the cycle grants, and leases that end with their holders."""
+"""Requests of running jobs are rows that only the cycle grants."""
 
 from __future__ import annotations
 
-import os
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.test import Client
-from django.utils import timezone
 
 from calibration import clock
-from placement import inside, snapshots
+from placement import snapshots
 from placement.domain.errors import NotFound, Refused
-from placement.models import AuditEntry, Device, InsideRequest, InsideSession, Job, Lease, Member, Node, Role
-from placement.runner.identity import identify
-from placement.services import admission, cycle_row, holding, reserving
-from placement.services.ending import release as release_all
-from placement.services.reserving import Call, Step
-from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_running, a_user
+from placement.models import Device, InsideRequest, Job, Lease, Member, Node
+from placement.services import admission, reserving
+from placement.services.reserving import Call
+from tests.integration.asking import HERE, asks, cycle, on_gpu1
+from tests.integration.rows import GIB, UUIDS, a_job, a_running
 
 pytestmark = pytest.mark.django_db
-ME = identify(os.getpid())
-HERE: dict[str, Any] = {"pid": os.getpid(), "started": ME.start_ticks if ME else 0, "boot": "", "namespace": ""}
-DEAD = {**HERE, "started": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -34,23 +26,7 @@ def _an_account_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def job() -> Job:
     """A job on gpu1 with 13 of 24 GiB."""
-    a_machine()
-    cycle_row.ensure()
-    return a_running(a_user("ada"), started_clock=clock.now(), admitted_clock=clock.now())
-
-
-def asks(job: Job, gib: float, key: str = "k", *, process: dict[str, Any] = HERE, **more: Any) -> InsideRequest:
-    step = more.pop("step", None)
-    sees = more.pop("sees", None)
-    told = {"group_bytes": int(gib * GIB), **more}
-    row, _ = reserving.ask(job, Call(key, told, process, step, sees=sees))
-    return row
-
-
-def cycle(row: InsideRequest) -> InsideRequest:
-    assert admission.run()
-    row.refresh_from_db()
-    return row
+    return on_gpu1()
 
 
 def test_a_request_waits_until_the_cycle_grants_it_and_counts_for_its_job(job: Job) -> None:
@@ -214,53 +190,6 @@ def test_a_request_is_not_set_aside_for_a_group_that_waits_for_its_own_job(job: 
     assert cycle(asks(job, 14, device_id=0)).state == "granted"
 
 
-def test_a_dead_process_holds_nothing(job: Job) -> None:
-    held, waits = cycle(asks(job, 20, "a", device_id=0, process=DEAD)), asks(job, 1, "b", process=DEAD)
-    alive = cycle(asks(job, 1, "c", device_id=0))
-    assert (held.state, alive.state) == ("granted", "granted")
-
-    assert holding.look([job]) >= 1
-    for row in (held, waits, alive):
-        row.refresh_from_db()
-    assert held.state == "released"
-    assert alive.state == "granted"
-    assert waits.state in ("withdrawn", "released")
-    assert list(inside.promised(inside.leases())[job.pk].values()) == [GIB]
-
-
-def test_a_process_of_another_pid_namespace_is_not_taken_for_dead(job: Job) -> None:
-    row = cycle(asks(job, 6, process={**DEAD, "namespace": "pid:[1]"}, device_id=0))
-    holding.look([job])
-    row.refresh_from_db()
-    assert row.state == "granted"
-
-
-def test_the_end_of_the_job_releases_all_but_what_an_artifact_holds(job: Job) -> None:
-    held, kept = cycle(asks(job, 6, "a", device_id=0)), cycle(asks(job, 7, "b", device_id=0))
-    reserving.outlive(job, kept.pk, "index", 3600)
-    Job.objects.filter(pk=job.pk).update(state="finished", outcome="completed")
-    release_all(job)
-    held.refresh_from_db(), kept.refresh_from_db()
-    assert (held.state, kept.state) == ("released", "granted")
-    (left,) = snapshots.take().running
-    assert (left.job, left.more, left.charges[UUIDS[0]].held) == (job.pk, True, 7 * GIB)
-
-    InsideRequest.objects.filter(pk=kept.pk).update(outlives=timezone.now() - timedelta(seconds=1))
-    holding.look([])
-    assert not inside.leases()
-    assert not snapshots.take().running
-
-
-def test_the_leases_of_a_step_pass_to_its_process_when_it_ends(job: Job) -> None:
-    step = Step("s1", "train", restartable=True)
-    held, waits = cycle(asks(job, 6, "a", device_id=0, step=step)), asks(job, 9, "b", device_id=0, step=step)
-    reserving.end(job, "s1", 1, "finished")
-    held.refresh_from_db(), waits.refresh_from_db()
-    assert (held.state, waits.state) == ("granted", "withdrawn")
-    assert held.session.key.startswith("process:")
-    assert InsideSession.objects.get(key="s1").ended_at is not None
-
-
 def test_exclusive_means_that_nobody_is_there(job: Job) -> None:
     row = cycle(asks(job, 0, device_id=0, exclusive=True))
     assert row.state == "granted"
@@ -320,80 +249,6 @@ def test_what_is_no_request_is_refused_in_words(job: Job) -> None:
             reserving.ask(job, Call("bad", told, HERE))
     with pytest.raises(NotFound):
         reserving.found(job, 77)
-
-
-def test_a_lease_that_is_taken_back_is_announced_and_gone_at_its_deadline(job: Job) -> None:
-    row = cycle(asks(job, 6, device_id=0))
-    holding.revoke(row, "olga", 30)
-    row.refresh_from_db()
-    (told,) = reserving.answer(row)["notices"]
-    assert told["lease"] == row.pk
-    assert 28 < told["seconds_left"] <= 30
-    assert "olga" in told["sentence"]
-    assert told["must_free"] == [{"uuid": UUIDS[0], "bytes": 6 * GIB}]
-    assert not told["final"]
-
-    InsideRequest.objects.filter(pk=row.pk).update(revoke_at=timezone.now() - timedelta(seconds=1))
-    holding.look([job])
-    row.refresh_from_db()
-    assert row.state == "revoked"
-    assert not inside.leases()
-    assert reserving.answer(row)["revocation"]["final"]
-
-
-def test_the_tick_s_row_shows_what_was_granted_since(job: Job) -> None:
-    cycle(asks(job, 6, "a", device_id=0)), cycle(asks(job, 2, "b", device_id=1))
-    lent = inside.promised(inside.leases())[job.pk]
-    charges = inside.mirrored(job, lent)
-    assert charges[UUIDS[0]]["granted"] == 6 * GIB
-    assert charges[UUIDS[0]]["basis"] == inside.BASIS
-    assert charges[UUIDS[1]]["held"] == 15 * GIB
-    assert charges[UUIDS[1]]["inside"] == 2 * GIB
-    job.charges = charges
-    assert inside.granted(charges[UUIDS[1]]) == 15 * GIB
-    before = [r.charges for r in snapshots.take().running]
-    job.save(update_fields=["charges"])
-    assert [r.charges for r in snapshots.take().running] == before  # what the row has for pages is not counted twice
-    assert inside.mirrored(job, {})[UUIDS[1]]["held"] == 13 * GIB
-    assert UUIDS[0] not in inside.mirrored(job, {})
-
-
-def test_the_page_and_the_api_tell_what_a_job_holds_and_asked_for(client: Client, job: Job) -> None:
-    olga = a_user("olga", Role.OPERATOR)
-    held, waits = cycle(asks(job, 6, "a", device_id=0)), asks(job, 9, "b", device_id=1)
-    flags = inside.waits([job.pk], {UUIDS[1]: "gpu1"})
-    assert flags == {job.pk: ["waits for 9.0 GiB on gpu1"]}
-    client.force_login(job.user)
-    text = client.get(f"/jobs/{job.pk}").content.decode()
-    assert "Asked for while it ran" in text
-    assert "6.0 GiB on gpu0" in text
-    assert "Take it back" not in text
-    told = client.get(f"/api/v1/jobs/{job.pk}/requests").json()["requests"]
-    assert [(one["id"], one["state"]) for one in told] == [(waits.pk, "waiting"), (held.pk, "granted")]
-    assert client.post(f"/jobs/{job.pk}/requests/{held.pk}/revoke").status_code == 403
-
-    client.force_login(olga)
-    assert "Take it back" in client.get(f"/jobs/{job.pk}").content.decode()
-    client.post(f"/jobs/{job.pk}/requests/{held.pk}/revoke")
-    held.refresh_from_db()
-    assert held.revoke_at is not None
-    assert held.revoked_by == "olga"
-    assert "being taken back" in client.get(f"/jobs/{job.pk}").content.decode()
-    again = client.post(f"/api/v1/jobs/{job.pk}/requests/{held.pk}/revoke")
-    assert again.status_code == 409
-    assert AuditEntry.objects.filter(action="revoke lease").count() == 1
-
-
-def test_a_cycle_is_told_on_the_page_as_it_was(client: Client, job: Job) -> None:
-    row = asks(job, 6, device_id=0)
-    link = {"request": row.pk, "job": job.pk, "step": "", "wants": 6 * GIB, "on": ["gpu0"], "waits_for": [],
-            "holds": [{"device": "gpu1", "bytes": 13 * GIB, "alone": False}]}  # fmt: skip
-    InsideRequest.objects.filter(pk=row.pk).update(
-        state="refused", said="It waited in a ring.", reasons={"cycle": {"ring": [row.pk], "links": [link]}}
-    )
-    client.force_login(job.user)
-    text = client.get(f"/jobs/{job.pk}").content.decode()
-    assert "held 13.0 GiB on gpu1 and waited for 6.0 GiB on gpu0" in text
 
 
 def test_what_is_asked_for_inside_counts_under_the_owner_s_quota(job: Job) -> None:

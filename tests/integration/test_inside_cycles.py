@@ -72,6 +72,26 @@ def test_the_restartable_one_gives_way_and_the_other_goes_on(pair: tuple[Job, Jo
     assert reserving.answer(again)["notices"][0]["execution"] == 1  # of the run before: nobody heeds it
 
 
+def test_a_victim_that_leaves_its_memory_behind_does_not_make_the_other_wait_for_ever(pair: tuple[Job, Job]) -> None:
+    """It runs again and asks for what the other one holds, which waits for what it left behind."""
+    one, other = pair
+    first, second = crossed(one, other, restartable=True)
+    Job.objects.filter(pk=other.pk).update(used={UUIDS[1]: 16 * GIB})
+    reserving.end(other, f"s{other.pk}", 1, "restarts")
+    step = Step(f"s{other.pk}", "train", execution=2, restartable=True)
+    again, _ = reserving.ask(other, Call("e", {"group_bytes": 16 * GIB, "device_id": 0}, {}, step))
+    admission.run()
+    first.refresh_from_db(), again.refresh_from_db()
+    assert (first.state, again.state) == ("waiting", "waiting"), "it may have left: no reading is newer"
+
+    InsideRequest.objects.filter(leaving=True).update(revoke_at=timezone.now() - timedelta(seconds=1))
+    admission.run()
+    first.refresh_from_db(), again.refresh_from_db()
+    assert (first.state, again.state) == ("waiting", "refused")
+    assert f"job {other.pk} holds 16.0 GiB on gpu1" in again.said
+    assert second.state == "revoked"
+
+
 def test_a_victim_that_does_not_leave_loses_its_lease_at_the_deadline(pair: tuple[Job, Job]) -> None:
     one, other = pair
     first, _ = crossed(one, other, restartable=True)

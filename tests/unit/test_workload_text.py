@@ -21,6 +21,7 @@ ODD = Definition(
     hint_vram=12 << 30,
     shape_varies=True,
     watch_policy="cap",
+    revoked_ends=True,
     image="registry.example:5000/team/train:2",
     engine="podman",
     files=("a.py", "b c.py"),

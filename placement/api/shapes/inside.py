@@ -178,6 +178,7 @@ class JobRequest(Shape):
     artifact: str | None
     outlives_until: MaybeMoment
     revoked_until: MaybeMoment = Field(description="By when its holder has to leave.")
+    still_measured: str = Field(description="What is measured yet of one that was taken back; empty: nothing.")
 
 
 class JobRequests(Shape):
