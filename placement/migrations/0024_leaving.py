@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("placement", "0021_wait_cycle")]
+    dependencies = [("placement", "0023_by_hand")]
 
     operations = [
         migrations.AddField(
