@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,19 +51,16 @@ class Facts:
         )
 
 
-def facts(jobs: Iterable[Job], knobs: Knobs) -> Facts:
+def facts(jobs: Sequence[Job], knobs: Knobs) -> Facts:
     """Return the facts about these queued jobs."""
     arrays = {job.array_id for job in jobs if job.array_id}
     limits = dict(JobArray.objects.filter(pk__in=arrays).values_list("pk", "limit")) if arrays else {}
-    return Facts(ties(), limits, knobs)
+    return Facts(ties() if any(job.tied for job in jobs) else {}, limits, knobs)
 
 
 def ties() -> dict[int, tuple[Tie, ...]]:
     """Return what queued jobs wait for that is not met yet, by job."""
     found: defaultdict[int, list[Tie]] = defaultdict(list)
-    tied = Job.objects.filter(tied=True, state=State.QUEUED)
-    if not tied.exists():
-        return {}
     rows = Dependency.objects.filter(job__tied=True, job__state=State.QUEUED).order_by("job_id", "on_id")
     for job, on, when, state, outcome in rows.values_list("job_id", "on_id", "when", "on__state", "on__outcome"):
         tie = Tie(on, After(when), State(state), Outcome(outcome) if outcome else None)
@@ -84,19 +81,24 @@ def quota_of(user: Any, knobs: Knobs) -> Quota | None:
     return None if jobs is vram is ram is None else Quota(user.get_username(), jobs, vram, ram)
 
 
-def in_sight() -> QuerySet[Job]:
-    """Return the queued jobs that a cycle looks at: all but the members of large arrays behind the first ones."""
-    queued, hidden = Job.objects.filter(state=State.QUEUED), _behind()
+def crowded() -> QuerySet[JobArray]:
+    """Return the arrays of which a cycle looks at some members only, whether any of them waits or not."""
+    return JobArray.objects.filter(size__gt=LOOKED_AT)
+
+
+def in_sight(*, whole: bool = False) -> QuerySet[Job]:
+    """Return the queued jobs that a cycle looks at: all but the members of large arrays behind the first ones.
+
+    ``whole``: it is known that there is no large array.
+    """
+    queued, hidden = Job.objects.filter(state=State.QUEUED), None if whole else _behind()
     return queued if hidden is None else queued.exclude(hidden)
 
 
 def _behind() -> Q | None:
-    large = JobArray.objects.filter(size__gt=LOOKED_AT)
-    if not large.exists():
-        return None
     waiting = Job.objects.filter(array=OuterRef("pk"), state=State.QUEUED)
     hidden: Q | None = None
-    for array in large.filter(Exists(waiting)):
+    for array in crowded().filter(Exists(waiting)):
         members = Job.objects.filter(array=array, state=State.QUEUED).order_by("id").values_list("pk", flat=True)
         free, held = members.filter(held_by=""), members.exclude(held_by="")
         seen = [*free[: looked_at(array.limit)], *held[:LOOKED_AT]]

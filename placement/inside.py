@@ -227,8 +227,3 @@ def waits(jobs: Iterable[int], names: Mapping[str, str]) -> dict[int, list[str]]
     for row in rows:
         found[row.job_id].append(f"waits for {asked(read(row.ask), [names.get(d, d) for d in row.devices])}")
     return found
-
-
-def anybody_waits() -> bool:
-    """Return whether any running job waits for more."""
-    return InsideRequest.objects.filter(state=RequestState.WAITING).exists()

@@ -13,13 +13,13 @@ from typing import Any
 
 from django.conf import settings
 
-from calibration import clock, rows
+from calibration import clock
 from calibration.domain.charge import held
 from calibration.domain.errors import BadKnob
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
-from placement import conditions, estimates, inside
+from placement import conditions, estimates, inside, present
 from placement.conditions import Facts
 from placement.domain.conditions import Conditions
 from placement.domain.jobs import ACTIVE
@@ -32,6 +32,7 @@ from placement.models import Cycle, Job, KnobOverride
 from placement.models import Device as DeviceRow
 from placement.models import Node as NodeRow
 from placement.nodes import hold_of, node_of
+from placement.present import Present
 from placement.waiting import Entry, Queue
 
 log = logging.getLogger(__name__)
@@ -79,16 +80,23 @@ def nobody_lacks(user: Any) -> str:
 
 
 def take(
-    *, no_account: Callable[[Any], str] = nobody_lacks, without_jobs: bool = False, without_queue: bool = False
+    *,
+    no_account: Callable[[Any], str] = nobody_lacks,
+    without_jobs: bool = False,
+    without_queue: bool = False,
+    there: Present | None = None,
+    cycle: Cycle | None = None,
 ) -> Snapshot:
     """Return everything the gate may look at, now. ``no_account`` says why a user's jobs have none to run as.
 
     ``without_jobs``: the machines alone, which tell what could ever start; ``without_queue``: nobody who waits.
+    ``there`` and ``cycle`` are read here unless the caller has read them in the same transaction.
     """
     knobs, instrument = knobs_now()
     at, wall, epoch = clock.now(), time.time(), clock.epoch()
-    version = rows.version()
-    cycle = Cycle.objects.filter(pk=1).first()
+    there = there or present.now()
+    version = there.version
+    cycle = cycle or Cycle.objects.filter(pk=1).first()
     pools = {(p.node, p.pool): p for p in PoolNow.objects.all()}
     devices: dict[int, list[DeviceRow]] = {}
     for device in DeviceRow.objects.filter(retired=False).order_by("node_id", "index", "uuid"):
@@ -98,18 +106,20 @@ def take(
         for node in NodeRow.objects.order_by("name")
     )
     active = Job.objects.filter(state__in=ACTIVE).select_related("user").defer(*_UNREAD).order_by("id")
-    running = () if without_jobs else _running(list(active), at, version)
+    running = () if without_jobs else _running(list(active), at, there)
     waiting: tuple[Waiting, ...] = ()
     asked: tuple[Pending, ...] = ()
     if not (without_jobs or without_queue):
         entries = _queue.entries(
-            conditions.in_sight().order_by("-priority", "id"),
+            conditions.in_sight(whole=not there.crowded).order_by("-priority", "id"),
             (version, instrument, epoch),
             lambda job: waiting_of(job, at, wall, epoch, version, instrument),
         )
         facts = conditions.facts([entry.job for entry in entries], knobs)
-        more, asked = inside.waiting(running, wall, knobs)
-        waiting = (*_brought_up(entries, wall, no_account, facts), *more)
+        waiting = _brought_up(entries, wall, no_account, facts)
+        if there.asks:
+            more, asked = inside.waiting(running, wall, knobs)
+            waiting = (*waiting, *more)
         if asked:  # nothing that a job will ask for is in anybody's way before
             later = inside.later(entry.job for entry in entries)
             waiting = tuple(replace(w, later=later[n]) if n in later else w for n, w in enumerate(waiting))
@@ -125,9 +135,10 @@ def take(
     )
 
 
-def _running(jobs: list[Job], at: float, version: int) -> tuple[Running, ...]:
+def _running(jobs: list[Job], at: float, there: Present) -> tuple[Running, ...]:
     used = {job.pk: job.used for job in jobs}
-    return tuple(inside.standing([running_of(job, at, version) for job in jobs], inside.leases(), used))
+    lent = inside.leases() if there.lent else ()
+    return tuple(inside.standing([running_of(job, at, there.version) for job in jobs], lent, used))
 
 
 def _brought_up(

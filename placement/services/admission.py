@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from calibration import clock
 from calibration.domain.samples import RAM
-from placement import inside, snapshots
+from placement import present, snapshots
 from placement.domain.decision import Decision
 from placement.domain.jobs import State
 from placement.domain.plan import Plan, plan
@@ -63,19 +63,20 @@ def _once() -> bool:
     made: Plan | None = None
     try:
         with cycle_row.in_line(), transaction.atomic():
-            seen = _lock()
+            cycle = _lock()
             began = time.monotonic()
             cycle_pipe.begin()  # not before: who only waits for the lock holds up nobody
             at = clock.now()
-            if Job.objects.filter(state=State.QUEUED).exists() or inside.anybody_waits():
-                tying.end_never_met()
-                snapshot = snapshots.take(no_account=_remembering())
-                made = plan(snapshot)
-                _claim(made)
+            there = present.now()
+            if there.queued or there.asks:
+                if there.tied:
+                    tying.end_never_met()
+                made = plan(snapshots.take(no_account=_remembering(), there=there, cycle=cycle))
+                _claim(made, asks=there.asks)
             else:
                 explaining.forget_all_but(())  # nobody waits: there is nothing to decide on
             Cycle.objects.filter(pk=1).update(
-                done=seen,
+                done=cycle.wanted,
                 began_clock=at,
                 epoch=clock.epoch(),
                 owner=f"{os.uname().nodename}:{os.getpid()}",
@@ -99,13 +100,13 @@ def _remembering() -> Callable[[Any], str]:
     return problem
 
 
-def _lock() -> int:
-    """Hold the cycle row until the end of the transaction; return what was wanted when it was taken."""
+def _lock() -> Cycle:
+    """Hold the cycle row until the end of the transaction; return it as it was when it was taken."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        return Cycle.objects.select_for_update(nowait=True).get(pk=1).wanted
-    return Cycle.objects.get(pk=1).wanted  # SQLite: BEGIN IMMEDIATE holds the only write lock already
+        return Cycle.objects.select_for_update(nowait=True).get(pk=1)
+    return Cycle.objects.get(pk=1)  # SQLite: BEGIN IMMEDIATE holds the only write lock already
 
 
 def _is_busy(error: DatabaseError) -> bool:
@@ -118,8 +119,11 @@ def _may_retry(error: DatabaseError) -> bool:
     return getattr(error.__cause__, "sqlstate", "") in ("40001", "40P01")
 
 
-def _claim(made: Plan) -> None:
-    """Give each start its charge and leases; whatever else the plan says is explained where it is due."""
+def _claim(made: Plan, *, asks: bool) -> None:
+    """Give each start its charge and leases; whatever else the plan says is explained where it is due.
+
+    ``asks``: a running job waits for more.
+    """
     snapshot = made.board.snapshot
     if made.starts:
         waiting = {w.job: w for w in made.queue}
@@ -128,7 +132,7 @@ def _claim(made: Plan) -> None:
         explaining.started(won)
     explaining.forget_all_but(w.job for w in made.waits())
     explaining.explain(made)
-    if inside.anybody_waits():
+    if asks:
         granting.settle(made)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db.models import Q
@@ -13,12 +14,16 @@ from placement.models import AuditEntry, Job
 _EDITS = ("edit_device", "edit_node")
 
 
-def of_infeasible(job: Job) -> str:
-    """Return a sentence that names the newest edit of a declaration since the job came, "" where there was none."""
+def of_infeasible(jobs: Sequence[int]) -> dict[int, str]:
+    """Return a sentence that names the newest edit of a declaration, for those of the jobs that came before it."""
+    if not jobs:
+        return {}
     lowered = Q(detail__after__has_key="declared") | Q(detail__after__has_key="ram_declared")
-    edits = AuditEntry.objects.filter(lowered, action__in=_EDITS, at__gte=job.submitted_at)
-    edit = edits.order_by("-at").first()
-    return "" if edit is None else _sentence(edit)
+    edit = AuditEntry.objects.filter(lowered, action__in=_EDITS).order_by("-at").first()
+    if edit is None:
+        return {}
+    before = Job.objects.filter(pk__in=jobs, submitted_at__lte=edit.at).values_list("pk", flat=True)
+    return dict.fromkeys(before, _sentence(edit))
 
 
 def _sentence(edit: AuditEntry) -> str:

@@ -122,7 +122,7 @@ class _Pages:
     def write(self) -> None:
         """Put everything on rows and into histories."""
         _recall([waiting.job for waiting, _ in self._explained])
-        causes_of = _causes([d.job for _, d in self._explained if d.code is Code.INFEASIBLE])
+        causes_of = causes.of_infeasible([d.job for _, d in self._explained if d.code is Code.INFEASIBLE])
         history: list[DecisionRecord] = []
         for waiting, decision in self._explained:
             body, gist = self._body(decision, causes_of.get(decision.job, ""))
@@ -206,8 +206,3 @@ def _recall(jobs: Sequence[int]) -> None:
         newest = [row["newest"] for row in some.annotate(newest=Max("pk"))]
         for record in DecisionRecord.objects.filter(pk__in=newest):
             _written[record.job_id] = record
-
-
-def _causes(jobs: Sequence[int]) -> dict[int, str]:
-    rows = Job.objects.only("submitted_at").in_bulk(list(jobs)) if jobs else {}
-    return {job: causes.of_infeasible(row) for job, row in rows.items()}
