@@ -83,6 +83,15 @@ def ident(c: Container) -> str:
         os.close(descriptor)
 
 
+def made_at(c: Container) -> float | None:
+    """Return the unix second at which the container was made, None while there is none."""
+    try:
+        found = os.stat(c.cidfile, follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_mtime if found.st_size else None
+
+
 def ending_line(c: Container, grace_s: float) -> list[str]:
     """Return the line that ends the container: politely, or at once without a grace."""
     return list(c.kill) if grace_s <= 0 else [str(round(grace_s)) if word == GRACE else word for word in c.stop]

@@ -73,7 +73,8 @@ class Watch:
         self._logs, self._outbox, self._notes = logs, outbox, notes
         self._began = time.monotonic()
         self._oom_kills = read_oom_kills()
-        self._time_limit = TimeLimit(spec.time_limit_s, self._began)
+        self._fetching = spec.container is not None  # until there is a container its time has not begun
+        self._time_limit = TimeLimit(None if self._fetching else spec.time_limit_s, self._began)
         self._ending = Ending(child.identity, group)
         self._record = ExitRecord(spec.job_id, spec.attempt, boot_id, started_at=time.time())
         self._leader_ended = False
@@ -149,6 +150,7 @@ class Watch:
 
     def _look(self, now: float, signalled: bool) -> None:
         """The duties of each second: requests to stop, logs, records that could not be written yet."""
+        self._see_container()
         request = self._new_request()
         if request is None and signalled and self._record.stopped_by is None:
             request = StopRequest("signal", time.time(), None)
@@ -164,6 +166,18 @@ class Watch:
             self._notes.say("stubborn", f"not allowed to end processes {self._ending.stubborn[:10]}")
         fast = any(log.growing_fast for log in self._logs)
         self._look_at = now + (_FAST_LOOK_S if fast else _LOOK_EVERY_S)
+
+    def _see_container(self) -> None:
+        """Begin the run's time with its container: what it took to fetch an image is none of it."""
+        if not self._fetching or self._spec.container is None:
+            return
+        made = engine.made_at(self._spec.container)
+        if made is not None:
+            self._fetching = False
+            self._began = max(self._began, time.monotonic() - max(0.0, time.time() - made))
+            self._record = self._record._replace(started_at=max(made, self._record.started_at or 0.0))
+            if not self._ending.begun:
+                self._time_limit = TimeLimit(self._spec.time_limit_s, self._began)
 
     def _new_request(self) -> StopRequest | None:
         """Return what stop.json asks where it is new or rewritten since the last look."""
@@ -207,6 +221,7 @@ class Watch:
         self._ending.expect(now, grace_s + engine.TAKES_S)
 
     def _finished(self) -> ExitRecord:
+        self._see_container()
         self._empty_group()
         if self._spec.container is not None:
             self._record = closed(self._spec, self._record, self._run_dir, self._notes, stopped=self._ending.begun)

@@ -118,7 +118,8 @@ def _note_silence(job: Job, state: engine.State) -> None:
 def flags(job: Job) -> list[str]:
     """Return what to say beside a running job that is a container."""
     if begun_at(job) is None:
-        return ["its image is being fetched: nothing of it is measured yet"]
+        since = f" since {_clock(job.started_at.timestamp())}" if job.started_at else ""
+        return [f"its image is being fetched{since}: its time has not begun, and nothing of it is measured yet"]
     found = read_json(control_path(run_dir_of(job), CLOSING)) or {}
     why, since = found.get("why"), found.get("since")
     if not why:

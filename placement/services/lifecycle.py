@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -58,6 +59,8 @@ def _reap(job: Job, now: Round) -> Ended | Ending | None:
         status = _look(job)
     if job.state == State.ADMITTED and status.started is not None:
         _mark_running(job, status)
+    if job.image:
+        _begin_time(job)
     if status.phase is Phase.EXITED and status.exit is not None:
         return judged(job, status.exit, "", now.seen, now.strays)
     if status.phase is Phase.LOST:
@@ -150,6 +153,18 @@ def _mark_running(job: Job, status: RunStatus) -> None:
         started_clock=job.started_clock,
     ):
         job.state = State.RUNNING
+
+
+def _begin_time(job: Job) -> None:
+    """Have a job's time begin with its container: limits, forecasts and pages leave the fetch of its image out."""
+    made = engines.begun_at(job)
+    if made is None or job.started_at is None or made <= job.started_at.timestamp() + 0.01:
+        return
+    job.started_at = datetime.fromtimestamp(made, UTC)
+    job.started_clock = clock.now() - max(0.0, time.time() - made)
+    Job.objects.filter(pk=job.pk, attempt=job.attempt).update(
+        started_at=job.started_at, started_clock=job.started_clock
+    )
 
 
 def _ask_to_stop(job: Job, status: RunStatus, knobs: Knobs) -> None:
@@ -258,6 +273,8 @@ def _watch_unsupervised(job: Job, knobs: Knobs) -> None:
     """Do for a job without a runner what the runner would have: keep its time limit."""
     if job.time_limit_s is None or job.started_clock is None or job.stop_requested_at is not None:
         return
+    if job.image and engines.begun_at(job) is None:
+        return  # its image is still being fetched
     if clock.now() - job.started_clock > job.time_limit_s:
         sentence = f"Ran for longer than its limit of {job.time_limit_s:g} s."
         stop_for(job, "time_limit", sentence, {"limit_s": job.time_limit_s})

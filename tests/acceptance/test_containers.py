@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -185,3 +186,17 @@ def test_a_cancel_while_its_image_is_fetched_starts_nothing(docker: Docker) -> N
     assert ended.start_error is None
     assert not docker.there()
     assert not (run.control / "cid").exists()
+
+
+def test_a_time_limit_begins_with_the_container_and_not_with_the_fetch_of_its_image(docker: Docker) -> None:
+    (docker.home / "pull").touch()
+    began = time.monotonic()
+    run = docker.run("echo up; while :; do sleep 0.1; done", time_limit_s=0.5)
+    until(lambda: time.monotonic() - began > 2, 20, "four times the limit")
+    assert look(run.dir).phase is Phase.RUNNING
+    assert not (run.control / "leader.json").exists()
+    (docker.home / "pull").unlink()
+    ended = run.ended()
+    took = time.monotonic() - began
+    assert (ended.stopped_by, run.log()) == ("time_limit", b"up\n")
+    assert 0.5 <= (ended.duration_s or 0.0) < took - 1.5

@@ -6,12 +6,14 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from calibration import clock
 from calibration.models import Sediment
 from placement import snapshots
 from placement.domain.containers import UNKEPT
@@ -80,7 +82,10 @@ def test_while_its_image_is_fetched_nothing_of_it_is_measured(node: Here, engine
     for _ in range(3):
         node.tick()
     job.refresh_from_db()
-    assert job.flags == ["its image is being fetched: nothing of it is measured yet"]
+    (flag,) = job.flags
+    assert flag.startswith("its image is being fetched since ")
+    assert flag.endswith(": its time has not begun, and nothing of it is measured yet")
+    before = job.started_at
     assert job.used == {}
     assert not job.charges["ram"].get("settled")
     (engine.home / "pull").unlink()
@@ -88,6 +93,12 @@ def test_while_its_image_is_fetched_nothing_of_it_is_measured(node: Here, engine
     node.tick()
     job.refresh_from_db()
     assert job.flags == []
+    begun = engines.begun_at(job)
+    assert begun is not None
+    assert abs(job.started_at.timestamp() - begun) < 0.01
+    assert job.started_at > before
+    assert job.started_clock is not None
+    assert clock.now() - job.started_clock < time.time() - before.timestamp()
     assert job.used["ram"] is not None
     assert job.charges["ram"]["force"]["sentence"].endswith("by its container's own limit")
     jobs.cancel(node.user, job.pk)
