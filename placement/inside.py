@@ -59,7 +59,7 @@ def mirrored(job: Job, promised: Mapping[str, int], shared: Container[str] = ())
             whole = held(more, job.used.get(pool))
             charges[pool] = {
                 "granted": more, "held": whole, "at_start": 0, "cap": None, "margin": 0, "basis": BASIS,
-                "settled": True, "note": "asked for while it ran", "inside": more,
+                "settled": True, "note": "asked for while it ran", "inside": more, "promise": True,
             }  # fmt: skip
     for pool, used in unheld(job, charges).items():
         if pool not in shared:

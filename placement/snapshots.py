@@ -27,7 +27,6 @@ from placement.domain.knobs import KnobError, Knobs
 from placement.domain.known_asks import Known, Pending
 from placement.domain.requests import Exclusive
 from placement.domain.snapshot import Charge, KeptPlan, Node, Running, Snapshot, Waiting
-from placement.domain.taken import Kind
 from placement.models import Cycle, Job, KnobOverride
 from placement.models import Device as DeviceRow
 from placement.models import Node as NodeRow
@@ -193,7 +192,7 @@ def running_of(job: Job, at: float, version: int | None) -> Running:
             used=job.used.get(pool),
             at_start=c["at_start"],
             settled=c.get("settled", False),
-            promise=c.get("promise", False) or job.kind == Kind.HOLD,
+            promise=c.get("promise", False),
             cap=c.get("cap"),
         )
         for pool, c in job.charges.items()

@@ -30,7 +30,7 @@ class PoolEstimate:
     """The need of one kind of memory in bytes, None when nothing is known (``basis`` is cold_start then).
 
     ``rungs`` are all eight, best first; ``at_least`` is what runs that did not complete prove, also where
-    there is no need to raise.
+    there is no need to raise. ``promise``: it was asked for to the byte, and stays whatever is used.
     """
 
     kind: str
@@ -40,6 +40,7 @@ class PoolEstimate:
     rungs: tuple[Rung, ...]
     notes: tuple[str, ...] = ()
     at_least: int | None = None
+    promise: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,12 +82,23 @@ def promised(request: Request, estimate: Estimate) -> Estimate:
         Rung(own, share, 0, "reserved exactly", counted=True) if rung.basis is own else replace(rung, counted=False)
         for rung in found.rungs
     )
-    vram = replace(found, need=share, basis=Basis.DECLARED, margin=0, rungs=rungs, notes=(note,), at_least=None)
+    vram = replace(
+        found, need=share, basis=Basis.DECLARED, margin=0, rungs=rungs, notes=(note,), at_least=None, promise=True
+    )
     pools = {**estimate.pools, "vram": vram}
     needs = [pool.need for pool in pools.values()]
     known = sum(need for need in needs if need is not None)
     basis = min(pool.basis for pool in pools.values())
     return replace(estimate, pools=pools, basis=basis, need=None if None in needs else known, known=known)
+
+
+def is_promise(estimate: Estimate, ram: bool) -> bool:
+    """Return whether what is granted of a pool is a promise; of one for both kinds, where all of it is one.
+
+    This is what marks a charge and its lease: settling, growth and pages read that mark and ask for nothing else.
+    """
+    kinds = [estimate.pools.get("ram"), estimate.pools.get("vram")] if ram else [estimate.pools.get("vram")]
+    return all(found.promise for found in kinds if found is not None)
 
 
 def over(part: Part) -> int:

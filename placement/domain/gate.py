@@ -11,7 +11,7 @@ from calibration.domain.resources import gib
 from placement.domain import answers, checks, prerequisites, text
 from placement.domain.choosing import best_fit
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
-from placement.domain.demands import Demand, Part, waiting_demand
+from placement.domain.demands import Demand, Part, is_promise, waiting_demand
 from placement.domain.nowhere import no_place, only_named
 from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Exclusive, Gpu
@@ -269,7 +269,10 @@ def started(board: Board, waiting: Waiting, grant: Grant) -> Running:
     cold = waiting.request.gpu is not Gpu.NONE and (vram is None or vram.need is None)
     if cold:  # on devices that nobody measures it has the whole by what is declared, and never settles
         cold = all(d.measurable for d in board.nodes[grant.node].devices if d.uuid in grant.devices)
-    charges = {pool: Charge(n, n, 0, n, promise=bool(waiting.inside)) for pool, n in grant.charges.items()}
+    ram = board.nodes[grant.node].ram.pool
+    charges = {
+        pool: Charge(n, n, 0, n, promise=is_promise(waiting.estimate, pool == ram)) for pool, n in grant.charges.items()
+    }
     return Running(
         job=waiting.inside or waiting.job,
         name=waiting.name,

@@ -130,7 +130,7 @@ class Node:
 class Charge:
     """What one job holds of one pool. ``used`` None means not measured (yet).
 
-    A ``promise`` was asked for to the byte: granted and held stay what they were at the start, whatever is used.
+    A ``promise`` was asked for to the byte and never follows what is used; ``held`` is more where more is used.
     """
 
     granted: int

@@ -39,10 +39,10 @@ class Wish:
 
 
 def exactly(vram: int | None, ram: int) -> Estimate:
-    """Return the estimate of what was asked for exactly; nothing that was learned counts. ``vram`` None: no device."""
-    pools = {"ram": PoolEstimate("ram", ram, Basis.DECLARED, 0, ())}
+    """Return the estimate of a promise: exactly what was asked for, nothing learned. ``vram`` None: no device."""
+    pools = {"ram": PoolEstimate("ram", ram, Basis.DECLARED, 0, (), promise=True)}
     if vram is not None:
-        pools["vram"] = PoolEstimate("vram", vram, Basis.DECLARED, 0, ())
+        pools["vram"] = PoolEstimate("vram", vram, Basis.DECLARED, 0, (), promise=True)
     whole = ram + (vram or 0)
     return Estimate(pools, Basis.DECLARED, whole, whole)
 

@@ -9,8 +9,8 @@ from placement.models.job import Job
 class Lease(models.Model):
     """Capacity of one pool held by a job until its members are gone. ``bytes`` follows the held charge.
 
-    A ``promise`` stays what it is. One with a ``request`` was asked for from inside the job and stays as granted until
-    that request ends.
+    A ``promise`` stays what it is, whatever is used: a person's hold, what was reserved exactly, and what was asked for
+    from inside a job, which has a ``request`` and stays until that ends. The job's charge bears the same mark.
     """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="leases")

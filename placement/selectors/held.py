@@ -22,6 +22,8 @@ from placement.models import Job, Node
 from placement.selectors import pruned, tanks
 from placement.selectors.wording import listing, mapping, whole
 
+PROMISED = "a promise: held whole until the end, used or not"
+
 
 @dataclass(frozen=True, slots=True)
 class ChargeRow:
@@ -87,7 +89,7 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
                 cap=gib(cap) if cap is not None else "none",
                 margin=gib(margin) if margin is not None else "–",
                 settled=bool(charge.get("settled")),
-                note=str(charge.get("note") or ""),
+                note=str(charge.get("note") or (PROMISED if charge.get("promise") else "")),
                 force=_force(mapping(charge.get("force")), watchdog),
                 proof=_proof(mapping(mapping(charge.get("force")).get("evidence"))),
                 tone=tanks.tone(job.pk),

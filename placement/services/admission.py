@@ -15,6 +15,7 @@ from calibration import clock
 from calibration.domain.samples import RAM
 from placement import present, snapshots
 from placement.domain.decision import Decision
+from placement.domain.demands import is_promise
 from placement.domain.jobs import State
 from placement.domain.plan import Plan, plan
 from placement.domain.snapshot import Snapshot, Waiting
@@ -160,7 +161,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
             "basis": waiting.estimate.pools["ram" if pool == RAM else "vram"].basis.word,
             "settled": False,
             "note": "",
-            **({"promise": True} if waiting.request.exact and pool != RAM else {}),
+            **({"promise": True} if is_promise(waiting.estimate, pool == RAM) else {}),
             **_before(snapshot, grant.node, pool),
         }
         for pool, amount in grant.charges.items()
@@ -193,7 +194,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
             pool=pool,
             kind="ram" if pool == RAM else "vram",
             bytes=amount,
-            promise=waiting.request.exact and pool != RAM,
+            promise=is_promise(waiting.estimate, pool == RAM),
         )
         for pool, amount in grant.charges.items()
     )

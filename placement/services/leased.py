@@ -1,4 +1,4 @@
-"""The leases of running jobs follow what their charges hold; what was asked for inside a job stays as granted."""
+"""The leases of running jobs follow what their charges hold; a promise stays as granted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def follow(changed: Sequence[Job]) -> None:
         for job in changed
         for pool, charge in job.charges.items()
     }
-    leases = list(Lease.objects.filter(job__in=changed, released_at=None, request=None))
+    leases = list(Lease.objects.filter(job__in=changed, released_at=None, promise=False, request=None))
     moved = [lease for lease in leases if held.get((lease.job_id, lease.pool), lease.bytes) != lease.bytes]
     for lease in moved:
         lease.bytes = held[lease.job_id, lease.pool]

@@ -29,13 +29,11 @@ def settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) -> 
     if together:
         window = both_in_one(window)
     for pool, charge in job.charges.items():
-        if charge.get("basis") == inside.BASIS or job.kind == Kind.HOLD:  # a promise: it stays as it was granted
-            charges[pool] = {**charge, "cap": None, "held": held(charge["granted"], job.used.get(pool))}
+        if charge.get("promise") or charge.get(inside.UNHELD):  # it stays as it was granted, whatever is used
+            cap = None if job.kind == Kind.HOLD else charge.get("cap")
+            charges[pool] = {**charge, "cap": cap, "held": held(inside.granted(charge), job.used.get(pool))}
             continue
         kind = "ram" if pool == RAM else "vram"
-        if charge.get("promise"):
-            charges[pool] = {**charge, "held": charge["granted"] + charge.get("inside", 0)}
-            continue
         before = (
             Settled(charge["granted"], True, charge.get("proof"), charge.get("note", ""))
             if charge.get("settled")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.test import Client
 from django.utils import timezone
 
+from calibration.domain.knobs import DEFAULTS
 from calibration.domain.samples import Identity, PoolSample, PoolState, ProcessSample, Reading
+from calibration.domain.windows import Window
 from placement import snapshots
 from placement.domain.errors import Refused
 from placement.domain.knobs import Knobs
-from placement.domain.taken import Wish
+from placement.domain.taken import RAM_OF_ITS_OWN, Wish
 from placement.models import Job, Lease, Notice
-from placement.services import admission, cycle_row, taking
+from placement.services import admission, cycle_row, leased, taking
+from placement.services.settling import settled
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_user
 
 pytestmark = pytest.mark.django_db
@@ -38,11 +43,38 @@ def taken(wish: Wish, **more: Any) -> Job:
 def test_part_of_a_device_is_held_exactly_whatever_is_used_of_it() -> None:
     job = taken(Wish("atlas", UUIDS[0], 6 * GIB, 7200, "a notebook"))
     assert (job.state, job.device, job.argv) == ("admitted", UUIDS[0], ["sleep", "7200"])
-    assert Lease.objects.get(pool=UUIDS[0]).bytes == 6 * GIB
+    leases = {lease.pool: (lease.bytes, lease.promise) for lease in Lease.objects.all()}
+    assert leases == {UUIDS[0]: (6 * GIB, True), "ram": (RAM_OF_ITS_OWN, True)}
+    assert all(charge["promise"] for charge in job.charges.values())
     (running,) = snapshots.take().running
     assert running.charges[UUIDS[0]].promise
     assert running.charges[UUIDS[0]].held == 6 * GIB
     assert not running.cold
+
+
+def test_what_is_used_beyond_a_hold_counts_and_the_hold_stays_what_it_is(client: Client) -> None:
+    job = taken(Wish("atlas", UUIDS[0], 6 * GIB, 7200), state="running", used={UUIDS[0]: 8 * GIB, "ram": GIB})
+    job.charges = settled(job, Window(started_at=0.0), 1.0, DEFAULTS, 1)
+    job.save(update_fields=["charges"])
+    leased.follow([job])
+    charge = job.charges[UUIDS[0]]
+    assert (charge["granted"], charge["held"], charge["cap"]) == (6 * GIB, 8 * GIB, None)
+    assert Lease.objects.get(pool=UUIDS[0]).bytes == 6 * GIB
+    client.force_login(job.user)
+    assert "a promise: held whole until the end, used or not" in client.get(f"/jobs/{job.pk}").content.decode()
+
+
+def test_holds_that_live_when_the_service_is_updated_get_the_mark() -> None:
+    job = taken(Wish("atlas", UUIDS[0], 6 * GIB), state="running")
+    other = a_job(job.user)
+    old = {pool: {k: v for k, v in charge.items() if k != "promise"} for pool, charge in job.charges.items()}
+    Job.objects.filter(pk=job.pk).update(charges=old)
+    Lease.objects.update(promise=False)
+    import_module("placement.migrations.0025_promises").mark(apps, None)
+    job.refresh_from_db(), other.refresh_from_db()
+    assert all(charge["promise"] for charge in job.charges.values())
+    assert not Lease.objects.exclude(promise=True).exists()
+    assert other.charges == {}
 
 
 def test_a_device_alone_lets_nobody_else_in() -> None:
