@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -15,16 +17,20 @@ from calibration import contexts
 from calibration.domain.contexts import context_seen
 from calibration.domain.samples import Identity, Reading
 from calibration.probes import limits
+from placement.domain import containers
 from placement.domain.device_caps import CapKind, Given, cap_in_force
 from placement.domain.taken import Kind
 from placement.models import Device, Job
+from placement.runner import engine
 from placement.runner.jsonfile import write_record
+from placement.runner.spec import container_of_run
 from placement.services import receipts
 from placement.services.receipts import count
 
 TOLD = "vram-told.json"  # in control/: what the job was told at its start
 LIMIT = "vram-limit.json"  # in control/: {"device", "cgroup", "limit" (bytes or null), "used" (the most seen), "why"}
 CGROUPS = "/sys/fs/cgroup"
+PROC = "/proc"
 LONGEST_TOLD = 64 << 10  # bytes: of a group it says something of each device
 _NOTHING_TO_LIMIT = "it has no device, no cap or no control group"
 _STEP = 64 << 20  # bytes by which the most seen has to rise to be written down again
@@ -69,6 +75,20 @@ def _limit(job: Job, device: str, cgroup: str) -> str:
     return answer.error
 
 
+def group_of_container(ident: str, pids: Iterable[int]) -> str:
+    """Return the path of the control group that an engine made, by processes that are in it; "" where none tells."""
+    root = f"{CGROUPS}/unified" if os.path.isdir(f"{CGROUPS}/unified") else CGROUPS
+    for pid in pids:
+        try:
+            lines = Path(f"{PROC}/{pid}/cgroup").read_text("utf-8", "replace").splitlines()
+        except OSError:
+            continue
+        path = next((line[3:] for line in lines if line.startswith("0::/")), "")
+        if ident and containers.id_of(path) == ident and "/../" not in f"{path}/":
+            return root + path
+    return ""
+
+
 def unlimit(job: Job) -> str:
     """Take a job's limits away, before its group goes; "" where there were none or they are gone."""
     found = []
@@ -107,6 +127,16 @@ class Caps:
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[object, ...]] = {}
+        self._boxed: dict[int, int] = {}  # attempt by job whose container's group the driver was asked to limit
+
+    def _limit_container(self, job: Job, pids: Iterable[int]) -> None:
+        """Have the driver limit a container's group, once its processes tell which that is; beside the loop."""
+        able = any(device.startswith("GPU-") and device not in _unable for device in job.devices)
+        found = container_of_run(run_dir_of(job)) if able and self._boxed.get(job.pk) != job.attempt else None
+        group = group_of_container(engine.ident(found[0]), pids) if found else ""
+        if group:
+            self._boxed[job.pk] = job.attempt
+            threading.Thread(target=limit, args=(copy.copy(job), group), daemon=True, name="driver limit").start()
 
     def refresh(self, job: Job, reading: Reading, members: Iterable[Identity]) -> bool:
         """Put what is in force into the charges of the job's devices; return whether one changed."""
@@ -114,6 +144,8 @@ class Caps:
         if not devices or job.kind == Kind.HOLD:
             return False
         ours = {identity.pid for identity in members}
+        if job.image:
+            self._limit_container(job, ours)
         there: dict[str, tuple[int, ...]] = {}
         for device in devices:
             _most_used(job, device, job.used.get(device))
@@ -135,6 +167,7 @@ class Caps:
         """Forget the jobs that are not among these."""
         kept = set(alive)
         self._seen = {pk: seen for pk, seen in self._seen.items() if pk in kept}
+        self._boxed = {pk: attempt for pk, attempt in self._boxed.items() if pk in kept}
 
 
 def stand(
