@@ -67,3 +67,22 @@ def test_a_killed_group_job_gives_all_its_devices_back_and_the_next_group_starts
     node.reach(wide, State.RUNNING)
     assert len(wide.devices) == 3
     assert leased(wide) == 4
+
+
+def test_a_claimed_group_whose_start_was_told_nobody_starts_once(node: Here, tmp_path: Path) -> None:
+    """The loop dies between its commit and its message; the next one tells it."""
+    node.deliver = False
+    notes = tmp_path / "starts"
+    job = node.submit(f'echo "$TIDEGATE_ATTEMPT $CUDA_VISIBLE_DEVICES" >> {notes}; exec sleep 319', **PAIR)
+    node.tick()
+    job.refresh_from_db()
+    assert (job.state, leased(job)) == (State.ADMITTED, 3)
+    node.new_worker()
+    node.deliver = True
+    node.reach(job, State.RUNNING)
+    until(lambda: notes.exists() and notes.read_text() == "1 0,1\n", 10, "its one start")
+    node.tick()
+    assert notes.read_text() == "1 0,1\n"
+    Job.objects.filter(pk=job.pk).update(stop_reason="cancel", stop_requested_at=job.started_at)
+    assert node.end(job).attempt == 1
+    assert leased() == 0
