@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -108,11 +108,14 @@ def theirs(
 
 
 def look(jobs_: Iterable[Job], knobs: Knobs) -> None:
-    """Note which holds are in use, tell of those that soon end unused, and end those whose time is over."""
+    """Note which holds are in use, tell of those that soon end, and end those that nothing has used for so long."""
+    now = timezone.now()
     for job in jobs_:
-        if job.kind != Kind.HOLD or not job.device or job.state != State.RUNNING or job.stop_requested_at is not None:
+        if job.kind != Kind.HOLD or job.state != State.RUNNING or job.stop_requested_at is not None:
             continue
-        now = timezone.now()
+        _soon_over(job, now, knobs.taken_warning_minutes * 60)
+        if not job.device:
+            continue
         last = max(filter(None, (job.started_at, job.taken_used_at)), default=now)
         if job.used.get(job.device) or job.used.get(job.device, 0) is None:
             if job.taken_used_at is None or now - job.taken_used_at >= _NOTED_EVERY:
@@ -122,21 +125,43 @@ def look(jobs_: Iterable[Job], knobs: Knobs) -> None:
         if found.ends:
             said = f"Nothing of {job.user.get_username()} has used it for {found.since / 60:.0f} min, so it ends."
             lifecycle.stop_for(job, "unused", said, {"idle_s": round(found.since)})
-        elif found.warn and job.evidence.get("warned_at") != last.isoformat():
+        elif found.warn and not job.evidence.get("soon_over") and job.evidence.get("warned_at") != last.isoformat():
             _warn(job, last.isoformat(), found.left)
+
+
+def _soon_over(job: Job, now: datetime, warning: float) -> None:
+    """Announce once that the time of a hold is nearly over: so many seconds before, of a short one half its time."""
+    if job.started_at is None or job.time_limit_s is None or job.evidence.get("soon_over"):
+        return
+    whole = job.time_limit_s - _BEHIND
+    left = whole - (now - job.started_at).total_seconds()
+    if 0 < left <= min(warning, whole / 2):
+        said = f"Its time is over in {_minutes(left)}. What you run there goes on then, and others may start beside it."
+        _announce(job, "soon_over", True, said)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
 def _warn(job: Job, at: str, left: float) -> None:
     """Announce once that a hold soon ends unused."""
-    Job.objects.filter(pk=job.pk).update(evidence={**job.evidence, "warned_at": at})
-    sentence = f"Nothing has used it; it ends in {left / 60:.0f} min unless something of yours does."
+    said = f"Nothing has used it; it ends in {left / 60:.0f} min unless something of yours does."
+    _announce(job, "warned_at", at, said)
+
+
+def _announce(job: Job, mark: str, value: object, sentence: str) -> None:
+    job.evidence = {**job.evidence, mark: value}
+    Job.objects.filter(pk=job.pk).update(evidence=job.evidence)
     notices.tell([News(job.user_id, NoticeKind.STOPPED, f"#{job.pk} {job.name} soon ends", sentence, job.pk)])
 
 
 def words(job: Job) -> list[str]:
-    """Return what stands beside a hold: that it soon ends unused."""
+    """Return what stands beside a hold: that it soon ends, unused or because its time is over."""
     if job.kind != Kind.HOLD:
         return []
+    if job.evidence.get("soon_over"):
+        return ["soon ends: its time is nearly over; what runs there goes on, and others may start beside it"]
     if job.evidence.get("warned_at") and not job.used.get(job.device):
         return [f"soon ends: nothing of {job.user.get_username()} uses it"]
     return []

@@ -32,6 +32,7 @@ class Card:
         self.uuid, self.total, self.used, self.reserved = uuid, total, used, more.pop("reserved", None)
         self.name, self.compute = more.pop("name", "NVIDIA RTX 4090"), more.pop("compute", [])
         self.parts: list[Card | None] | None = more.pop("parts", None)
+        self.lost = False  # "GPU is lost": whatever is asked of it
         assert not more
 
 
@@ -74,6 +75,8 @@ class Driver:
         return (parts[place] if place < len(parts) else None) or self._refuse(self._real.NVML_ERROR_NOT_FOUND)
 
     def nvmlDeviceGetMemoryInfo(self, card: Card, version: Any = None) -> Any:
+        if card.lost:
+            self._refuse(self._real.NVML_ERROR_GPU_IS_LOST)
         if card.total is None or card.total == "no":
             self._refuse(self._real.NVML_ERROR_NOT_SUPPORTED if card.total is None else 4)
         if version is not None and card.reserved is None:

@@ -121,6 +121,26 @@ def test_a_hold_that_nothing_uses_is_announced_and_then_ends() -> None:
     assert "61 min" in job.evidence["unused"]["sentence"]
 
 
+@pytest.mark.parametrize(("device", "seconds"), [(UUIDS[0], 7200.0), ("", 7200.0), (UUIDS[0], 600.0)])
+def test_the_end_of_its_time_is_announced_once_also_where_it_is_used(device: str, seconds: float) -> None:
+    now = timezone.now()
+    soon = now - timedelta(seconds=seconds - 4 * 60)
+    job = taken(Wish("atlas", device, None, seconds), state="running", started_at=now, used={device: 6 * GIB})
+    taking.look([job], Knobs())
+    assert not Notice.objects.filter(job=job, title__contains="soon ends").exists()
+    job.started_at = soon
+    for _ in range(2):
+        taking.look([job], Knobs())
+    (notice,) = Notice.objects.filter(job=job, title__contains="soon ends")
+    assert notice.user == job.user
+    assert "over in 4 min. What you run there goes on" in notice.sentence
+    assert taking.words(job) == [
+        "soon ends: its time is nearly over; what runs there goes on, and others may start beside it"
+    ]
+    job.refresh_from_db()
+    assert (job.evidence["soon_over"], job.stop_requested_at) == (True, None)
+
+
 @pytest.mark.parametrize("used", [GIB, None])
 def test_one_that_is_used_or_that_nobody_can_tell_of_stays(used: int | None) -> None:
     long_ago = timezone.now() - timedelta(hours=5)
