@@ -14,7 +14,7 @@ from placement.runner.notes import Notes
 from placement.runner.record import ExitRecord
 from placement.runner.spec import Spec
 
-CLOSING = "closing.json"  # in control/: {"why": the container could not be ended yet, "since": unix second}
+CLOSING = "closing.json"  # in control/: {"why": what its engine says to the end of it, "since": unix second}
 _PAUSE_S = 1.0
 _TAIL = 8192
 
@@ -41,12 +41,12 @@ def closed(spec: Spec, record: ExitRecord, run_dir: str, notes: Notes, *, stoppe
         if state.there is not None or not ident:
             break  # it has ended, is gone, or never was
         silent = silent or time.time()
-        tell(run_dir, f"its container cannot be ended yet: {state.why}", silent, notes)
+        tell(run_dir, state.why, silent, notes)
         _pause(_PAUSE_S)
     if state.there:
         code, said = engine.ask(container.remove, container.env)
         if code != 0:
-            tell(run_dir, f"its container {container.name} cannot be removed: {said[-300:]}", time.time(), notes)
+            tell(run_dir, f"{container.name} cannot be removed: {said[-300:]}", time.time(), notes)
     record = record._replace(killed=record.killed or killed, swept=record.swept or (ours and not stopped))
     return _told(record, container, ident, state, run_dir)
 

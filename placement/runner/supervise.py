@@ -9,7 +9,7 @@ import time
 
 from placement.runner import cgroup, engine
 from placement.runner.cgroup import NONE, Group
-from placement.runner.closing import closed
+from placement.runner.closing import closed, tell
 from placement.runner.descendants import MAX_LISTED, Member, describe, walk
 from placement.runner.emptying import empty
 from placement.runner.jsonfile import control_path
@@ -116,6 +116,10 @@ class Watch:
                 break
             if pid == self._child.identity.pid:
                 self._leader_exit(status)
+            elif pid in self._helpers and status and self._spec.container is not None:
+                name = os.path.basename(self._spec.container.stop[0])
+                said = f"{name} was asked to end it, and failed with code {os.waitstatus_to_exitcode(status)}"
+                tell(self._run_dir, said, time.time(), self._notes)
         return signalled
 
     def _timeout(self, now: float) -> float:

@@ -109,7 +109,7 @@ def _note_silence(job: Job, state: engine.State) -> None:
     """Keep since when the engine of a job without runner does not answer; what its runner wrote stands."""
     path = control_path(run_dir_of(job), CLOSING)
     if state.there is None and not os.path.lexists(path):
-        tell(run_dir_of(job), f"its container cannot be looked at: {state.why}", time.time())
+        tell(run_dir_of(job), state.why, time.time())
     elif state.there is not None:
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -125,8 +125,8 @@ def flags(job: Job) -> list[str]:
     if not why:
         return []
     when = f" since {_clock(since)}" if isinstance(since, (int, float)) and 0 < since < _YEAR_9999 else ""
-    again = "it is asked again every few seconds, and its lease stays until the container is known to be gone"
-    return [f"its engine does not answer{when}; {again}: {str(why)[:300]}"]
+    again = "tried again every few seconds, and its lease stays until the container is known to be gone"
+    return [f"its engine does not end its container{when} ({again}): {str(why)[:300]}"]
 
 
 def _clock(at: float) -> str:

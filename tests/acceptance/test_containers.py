@@ -120,7 +120,7 @@ def test_the_run_is_not_over_while_the_engine_cannot_say_that_its_container_is(d
     os.kill(run.started.child.pid, signal.SIGKILL)  # the client hangs as its engine does
     closing = run.control / "closing.json"
     until(closing.exists, 20, "the note that it cannot be ended")
-    assert "Cannot connect" in closing.read_text()
+    until(lambda: "Cannot connect" in closing.read_text(), 20, "the engine's own words")
     assert look(run.dir).phase is not Phase.EXITED
     assert not gone(pid)
     (docker.home / "down").unlink()
