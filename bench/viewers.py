@@ -65,7 +65,11 @@ class Viewer(threading.Thread):
         due = time.perf_counter() + random.random()
         while due < self.ends:
             time.sleep(max(0.0, due - time.perf_counter()))
-            head, body = self.ask.once()
+            try:
+                head, body = self.ask.once()
+            except OSError as error:
+                self.wrong.append(str(error).encode())
+                return
             status = head.split(b" ", 2)[1]
             if status not in (b"200", b"204"):
                 self.wrong.append(head[:200])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import selectors
+import time
 from functools import partial
 from typing import Any
 
 from gunicorn.workers import gthread
 
 from scheduler_site import deathsignal
+
+SILENT_S = 10.0  # for so long a new connection may say nothing: it costs a descriptor
 
 
 class Worker(gthread.ThreadWorker):  # type: ignore[misc]  # it has no types
@@ -19,14 +22,11 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]  # it has no types
     """
 
     def enqueue_req(self, conn: Any) -> None:
-        """Hand a connection to a thread, a new one when it becomes readable.
-
-        One that stays silent is closed like one between two requests, after the server's ``keepalive`` seconds.
-        """
+        """Hand a connection to a thread; a new one when it becomes readable, or to nobody where it stays silent."""
         if conn.initialized or conn.data_ready:
             super().enqueue_req(conn)
             return
-        conn.set_timeout()
+        conn.timeout = time.monotonic() + SILENT_S
         self.pending_conns.append(conn)  # in the order of their timeouts: all wait as long
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
 
