@@ -190,7 +190,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise Refusal(f"Cannot listen on {host} port {port} ({why}); choose another with --port.") from error
-    listener.listen(128)
+    listener.listen(1024)  # who finds no place here, as when it restarts, tries again a second later
     return listener
 
 
