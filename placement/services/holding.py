@@ -16,8 +16,10 @@ from django.utils import timezone
 from placement.models import InsideRequest, InsideSession, Job, Lease, RequestState
 from placement.runner.identity import Identity, alive, read_boot_id
 from placement.services import cycle_row
+from placement.services.receipts import own_number
 
 _OPEN = (RequestState.WAITING, RequestState.GRANTED)
+_elsewhere: dict[int, Identity] = {}  # by session: who it is here, of one whose number is that of its container
 
 
 class Step(Protocol):
@@ -85,8 +87,11 @@ def end_step(row: InsideSession, outcome: str) -> None:
 
 def look(jobs: Sequence[Job]) -> int:
     """End the sessions of this node whose processes are gone, and what is due; return how many leases were let go."""
-    rows = InsideSession.objects.filter(job__in=[job.pk for job in jobs], ended_at=None)
-    gone = [row for row in rows if _gone(row.process)]
+    known = {job.pk: job for job in jobs}
+    rows = list(InsideSession.objects.filter(job__in=known, ended_at=None))
+    for ended in _elsewhere.keys() - {row.pk for row in rows}:
+        del _elsewhere[ended]
+    gone = [row for row in rows if _gone(row, known[row.job_id])]
     due = _due()
     if not gone and not due.exists():
         return 0
@@ -101,12 +106,27 @@ def _due() -> QuerySet[InsideRequest]:
     return InsideRequest.objects.filter(past | Q(revoke_at__lte=now), state=RequestState.GRANTED)
 
 
-def _gone(process: Mapping[str, Any]) -> bool:
+def _gone(row: InsideSession, job: Job) -> bool:
     """Return whether a process has ended; one that cannot be seen from here is not known to have."""
+    process = row.process
     pid, started, space = process.get("pid"), process.get("started"), process.get("namespace")
-    if not pid or not started or (space and space != _own_space()):
+    if not pid or not started:
         return False
+    if space and space != _own_space():
+        here = _elsewhere.get(row.pk) or _here(job, pid, started)
+        if here is None:
+            return False
+        _elsewhere[row.pk] = here
+        return not alive(here)
     return not alive(Identity(pid, started, process.get("boot") or read_boot_id()))
+
+
+def _here(job: Job, pid: int, started: int) -> Identity | None:
+    """Return which of a job's processes knows itself by this number, as in a container; None where none is seen."""
+    for member in job.members:
+        if member["start_ticks"] == started and own_number(member["pid"]) == pid:
+            return Identity(member["pid"], started, member["boot_id"])
+    return None
 
 
 def _own_space() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from django.utils import timezone
 
 from placement import inside, snapshots
 from placement.models import InsideRequest, InsideSession, Job
+from placement.runner.identity import identify, read_boot_id
 from placement.services import holding, reserving
 from placement.services.ending import release as release_all
 from placement.services.reserving import Step
@@ -48,6 +50,31 @@ def test_a_process_of_another_pid_namespace_is_not_taken_for_dead(job: Job) -> N
     holding.look([job])
     row.refresh_from_db()
     assert row.state == "granted"
+
+
+def test_a_process_in_a_container_is_known_by_its_number_there_and_holds_nothing_once_it_is_gone(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        try:
+            here = identify(child.pid, read_boot_id())
+            assert here is not None
+            monkeypatch.setattr(holding, "own_number", lambda pid: {child.pid: 5}.get(pid, pid))
+            inside_it = {"pid": 5, "started": here.start_ticks, "boot": here.boot_id, "namespace": "pid:[1]"}
+            row = cycle(asks(job, 6, process=inside_it, device_id=0))
+            holding.look([job])  # no reading saw it yet
+            job.members = [here._asdict()]
+            holding.look([job])
+            row.refresh_from_db()
+            assert row.state == "granted"
+        finally:
+            child.kill()
+    job.members = []
+    assert holding.look([job]) == 1
+    row.refresh_from_db()
+    assert row.state == "released"
+    assert not holding.look([job])
+    assert not holding._elsewhere
 
 
 def test_the_end_of_the_job_releases_all_but_what_an_artifact_holds(job: Job) -> None:
