@@ -21,6 +21,7 @@ class CapKind(enum.StrEnum):
     MPS = "mps"
     FRAMEWORK = "framework"
     WATCHED = "watched"
+    UNREAD = "unread"  # nobody measures the device, so nobody can tell what the job holds of it, or stop it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Given:
     kept: Sequence[str] = ()
     simulated: bool = False
     ended: bool = False
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class CapStand:
 
 def cap_in_force(given: Given) -> CapStand:
     """Return the strongest cap that holds, with its evidence."""
+    if given.unread:
+        return CapStand(CapKind.UNREAD, None, "booked only: nothing measures this device, so nobody watches or caps it")
     context = {"context": given.context, "context_runs": given.context_runs}
     if given.driver_limit is not None:
         told = f"capped by the driver at {gib(given.driver_limit)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -30,34 +30,6 @@ class Framework:
 
     variables: Mapping[str, str]
     kept: Mapping[str, str] = field(default_factory=dict)
-
-
-def device_variables(
-    devices: Sequence[tuple[str, int | None]], *, backend: str = "CUDA", by_uuid: bool = False
-) -> dict[str, str]:
-    """Return which devices the command sees, each (UUID, index in bus order or None), the first as its number 0.
-
-    An index and a UUID cannot stand side by side: where one has no index, as a MIG instance, all go by UUID, as they do
-    with ``by_uuid``.
-    """
-    if not devices:
-        # "" hides every device from CUDA; the other runtime takes "" for not set, and -1 for none.
-        hidden = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "-1", "ROCR_VISIBLE_DEVICES": "-1"}
-        told = {"TIDEGATE_DEVICE_UUIDS": "", "TIDEGATE_DEVICE_INDICES": ""}
-        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **hidden, **told}
-    uuids = ",".join(uuid for uuid, _ in devices)
-    by_uuid = by_uuid or any(index is None or uuid.startswith("MIG-") for uuid, index in devices)
-    seen = uuids if by_uuid else ",".join(str(index) for _, index in devices)
-    variables = {
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": seen,
-        "TIDEGATE_DEVICE_UUIDS": uuids,
-        "TIDEGATE_DEVICE_INDICES": "" if by_uuid else seen,
-    }
-    if backend == "ROCM":  # the lower filter counts first and renumbers, so what comes after it counts from 0
-        from_0 = ",".join(str(number) for number in range(len(devices)))
-        variables |= {"ROCR_VISIBLE_DEVICES": seen, "HIP_VISIBLE_DEVICES": from_0, "CUDA_VISIBLE_DEVICES": from_0}
-    return variables
 
 
 def framework_variables(

@@ -12,9 +12,10 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from calibration import clock
+from calibration.domain.ladder import Basis
 from calibration.domain.samples import RAM
 from placement import present, snapshots
-from placement.domain.decision import Decision
+from placement.domain.decision import Decision, Grant
 from placement.domain.demands import is_promise
 from placement.domain.jobs import State
 from placement.domain.plan import Plan, plan
@@ -146,11 +147,24 @@ def _before(snapshot: Snapshot, node_name: str, pool: str) -> dict[str, int | No
     return {}
 
 
+def _unread(snapshot: Snapshot, grant: Grant) -> frozenset[str]:
+    """Return the granted devices that nobody measures."""
+    there = next((node.devices for node in snapshot.nodes if node.name == grant.node), ())
+    return frozenset(device.uuid for device in there if device.uuid in grant.devices and not device.measurable)
+
+
+def _for_good(waiting: Waiting) -> dict[str, Any]:
+    """Return what a charge says of a device that nobody measures: booked as it is until the end, and not learned from."""
+    need = waiting.estimate.pools["vram"]
+    return {"unread": True, "settled": True, "basis": (Basis.DECLARED if need.need is None else need.basis).word}
+
+
 def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
     """Claim one start; return whether the job was still there to be claimed."""
     grant, job = decision.grant, decision.job
     if grant is None:
         raise AssertionError(f"job {job} was to start without a grant")
+    unread = _unread(snapshot, grant)
     charges = {
         pool: {
             "granted": amount,
@@ -162,6 +176,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
             "settled": False,
             "note": "",
             **({"promise": True} if is_promise(waiting.estimate, pool == RAM) else {}),
+            **(_for_good(waiting) if pool in unread else {}),
             **_before(snapshot, grant.node, pool),
         }
         for pool, amount in grant.charges.items()

@@ -29,6 +29,7 @@ from placement.services.receipts import count
 
 TOLD = "vram-told.json"  # in control/: what the job was told at its start
 LIMIT = "vram-limit.json"  # in control/: {"device", "cgroup", "limit" (bytes or null), "used" (the most seen), "why"}
+BY_HAND = "HAND-"  # what the UUIDs of devices begin with that no probe found
 CGROUPS = "/sys/fs/cgroup"
 PROC = "/proc"
 LONGEST_TOLD = 64 << 10  # bytes: of a group it says something of each device
@@ -114,6 +115,8 @@ def by_kernel(device: str) -> str:
     """Return what keeps jobs within their memory on a device whatever they run, in words."""
     if device.startswith("MIG-"):
         return "its jobs are kept in the MIG instance"
+    if device.startswith(BY_HAND):
+        return "nothing measures it, so nobody watches or caps its jobs there"
     if not device.startswith("GPU-"):
         return "nothing but frameworks keeps a job within its cap"
     answer = limits.read(device, CGROUPS)
@@ -148,6 +151,9 @@ class Caps:
             self._limit_container(job, ours)
         there: dict[str, tuple[int, ...]] = {}
         for device in devices:
+            if job.charges[device].get("unread"):
+                there[device] = ()
+                continue
             _most_used(job, device, job.used.get(device))
             pool = reading.pools.get(device)
             pids = tuple(sorted(pid for pid, _ in pool.processes if pid in ours)) if pool else ()
@@ -194,6 +200,7 @@ def stand(
             kept=_names(told.get("kept")),
             simulated=told.get("simulated") is True and told.get("cap") is not None,
             ended=ended,
+            unread=job.charges.get(device, {}).get("unread") is True,
         )
     ).as_data()
 
@@ -217,7 +224,12 @@ def learn(job: Job, peak: int | None, at: datetime) -> None:
     found = receipts.read(run_dir_of(job), job.device)
     force = job.charges.get(job.device, {}).get("force") or {}
     model = str(told.get("model") or "")
-    if not model or len(job.devices) != 1 or len(found.applied) != 1 or force.get("kind") == CapKind.WATCHED:
+    if (
+        not model
+        or len(job.devices) != 1
+        or len(found.applied) != 1
+        or force.get("kind") in (CapKind.WATCHED, CapKind.UNREAD)
+    ):
         return
     size = context_seen(peak, found.reserved.get(found.applied[0].pid))
     if size is not None and Device.objects.filter(uuid=job.device, simulated=False).exists():

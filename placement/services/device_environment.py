@@ -14,7 +14,7 @@ from calibration import contexts
 from calibration.models import PoolNow
 from placement import snapshots
 from placement.domain.cap_environment import SHIM_OFF, DeviceCap, cap_variables, mps_variables, shim_variables
-from placement.domain.environment import device_variables
+from placement.domain.visible import Seen, device_variables
 from placement.models import Device, Job
 from placement.services import capping
 
@@ -56,7 +56,7 @@ class _One:
 
     @property
     def index(self) -> int:
-        return self.row.index if self.row and self.row.index is not None else self.device.index
+        return _number(self.device, self.row.index if self.row else None)
 
 
 def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account: bool = False) -> Surroundings:
@@ -71,13 +71,12 @@ def of(job: Job, user_env: Mapping[str, str], python_path: str, *, other_account
     charges = {u: job.charges.get(u) or charges.get(u, {}) for u in job.devices}
     ones = [_One(rows[u], now.get(u), charges[u], job.reserves) for u in job.devices if u in rows]
     if not ones:
-        return Surroundings(_all_visible(job, []) if job.reserves else device_variables(()))
+        return Surroundings(_all_visible(job, []) if job.reserves else device_variables((), there=_there(job.node)))
     first = ones[0]
-    seen = [(o.device.uuid, o.index) for o in ones]
     variables = (
         _all_visible(job, [one.device for one in ones])
         if job.reserves
-        else device_variables(seen, backend=first.device.backend, by_uuid=contained)
+        else device_variables([_seen(o.device, o.index) for o in ones], by_uuid=contained, there=_there(job.node))
     )
     _, instrument = snapshots.knobs_now()
     context = contexts.of(first.model, job.user.get_username(), instrument.bytes_of("context_allowance_mib"))
@@ -116,6 +115,7 @@ def _told(one: _One, mps: bool) -> dict[str, Any]:
         "total": one.total,
         "mps": one.cap if mps else None,
         "simulated": one.device.simulated,
+        **({} if one.device.measurable else {"unread": True}),
     }
 
 
@@ -123,18 +123,35 @@ def _mps(device: Device, contained: bool) -> bool:
     return settings.MPS_LIMITS and not device.simulated and not contained and mps_server() is not None
 
 
+def _number(device: Device, now: int | None) -> int:
+    """Return the number by which its driver knows a device: as it was read last, or as an admin says."""
+    if device.by_hand:
+        return device.index if device.driver_number is None else device.driver_number
+    return device.index if now is None else now
+
+
+def _seen(device: Device, number: int) -> Seen:
+    return Seen(device.uuid, number, tuple(device.backends), device.kind)
+
+
+def _there(node: str) -> frozenset[str]:
+    """Return the backends of all devices declared on a node, and "TPU" where one of them is that."""
+    rows = Device.objects.filter(node__name=node, retired=False).only("backend", "more_backends", "kind")
+    words = {word for row in rows for word in row.backends}
+    return frozenset(words | ({"TPU"} if any(row.kind == "TPU" for row in rows) else set()))
+
+
 def _all_visible(job: Job, own: Sequence[Device]) -> dict[str, str]:
     """Return the variables of a job that may be granted any device of its node while it runs, its own first."""
     rows = list(Device.objects.filter(node__name=job.node, retired=False).order_by("index", "uuid"))
     cut = {d.parent for d in rows if d.parent}  # into instances, which are the devices then
-    backend = own[0].backend if own else next((d.backend for d in rows), "CUDA")
-    found = [d for d in rows if d.backend == backend and d.uuid not in cut]
+    found = [d for d in rows if d.uuid not in cut]
     now = dict(PoolNow.objects.filter(node=job.node).values_list("pool", "index"))
-    seen = [(d.uuid, d.index if now.get(d.uuid) is None else now[d.uuid]) for d in found]
     first = {device.uuid: place for place, device in enumerate(own)}
-    seen.sort(key=lambda one: first.get(one[0], len(first)))
-    variables = device_variables(seen, backend=backend, by_uuid=bool(job.image))
-    if not own and any(d.simulated for d in found):
+    found.sort(key=lambda one: first.get(one.uuid, len(first)))
+    seen = [_seen(d, _number(d, now.get(d.uuid))) for d in found]
+    variables = device_variables(seen, by_uuid=bool(job.image), there=_there(job.node))
+    if any(d.simulated for d in found):
         variables["TIDEGATE_SIMULATED"] = str(settings.SIMULATED_DIR)
     return variables
 

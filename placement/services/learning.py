@@ -220,7 +220,7 @@ def _by_kind(job: Job) -> dict[str, Any]:
     """Return a charge per kind of memory, of several devices the largest."""
     found: dict[str, Any] = {}
     for pool, charge in job.charges.items():
-        if charge.get("basis") == inside.BASIS:
+        if charge.get("basis") == inside.BASIS or charge.get("unread"):  # nobody saw what it needed there
             continue
         kind = "ram" if pool == RAM else "vram"
         if kind not in found or charge["at_start"] > found[kind]["at_start"]:

@@ -24,12 +24,13 @@ def settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) -> 
     """Return a running job's charges as they stand with what its window has shown until ``at``, a monotonic second."""
     charges: dict[str, Any] = {}
     vram = window.levels.get("vram")
-    seen = (vram is not None and vram.peak > 0) if job.device else None
+    blind = any(charge.get("unread") for charge in job.charges.values())
+    seen = (vram is not None and vram.peak > 0) if job.device and not blind else None
     together = pool_of_both(job) == RAM
     if together:
         window = both_in_one(window)
     for pool, charge in job.charges.items():
-        if charge.get("promise") or charge.get(inside.UNHELD):  # it stays as it was granted, whatever is used
+        if charge.get("promise") or charge.get("unread") or charge.get(inside.UNHELD):  # it stays as it was granted, whatever is used
             cap = None if job.kind == Kind.HOLD else charge.get("cap")
             charges[pool] = {**charge, "cap": cap, "held": held(inside.granted(charge), job.used.get(pool))}
             continue

@@ -116,6 +116,8 @@ def look(jobs_: Iterable[Job], knobs: Knobs) -> None:
         _soon_over(job, now, knobs.taken_warning_minutes * 60)
         if not job.device:
             continue
+        if job.charges.get(job.device, {}).get("unread"):
+            continue  # nobody can tell whether it is used, so its time alone ends it
         last = max(filter(None, (job.started_at, job.taken_used_at)), default=now)
         if job.used.get(job.device) or job.used.get(job.device, 0) is None:
             if job.taken_used_at is None or now - job.taken_used_at >= _NOTED_EVERY:

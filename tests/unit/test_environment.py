@@ -7,11 +7,11 @@ import pytest
 from placement.domain.environment import (
     BadVariable,
     build_environment,
-    device_variables,
     framework_variables,
     overruled,
     shown,
 )
+from placement.domain.visible import Seen, device_variables
 from tests.builders import GIB, MIB
 
 
@@ -32,7 +32,7 @@ def test_a_job_without_a_device_sees_none() -> None:
     ],
 )
 def test_a_device_is_named(uuid: str, index: int | None, by_uuid: bool, seen: str) -> None:
-    variables = device_variables([(uuid, index)], by_uuid=by_uuid)
+    variables = device_variables([Seen(uuid, index)], by_uuid=by_uuid)
     assert variables == {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": seen,
@@ -42,22 +42,22 @@ def test_a_device_is_named(uuid: str, index: int | None, by_uuid: bool, seen: st
 
 
 def test_the_other_runtime_renumbers_after_its_own_filter() -> None:
-    variables = device_variables([("GPU-b", 3)], backend="ROCM")
+    variables = device_variables([Seen("GPU-b", 3, ("ROCM",))])
     assert variables["ROCR_VISIBLE_DEVICES"] == "3"
     assert variables["HIP_VISIBLE_DEVICES"] == variables["CUDA_VISIBLE_DEVICES"] == "0"
 
 
 def test_whoever_asks_for_more_sees_several_devices_in_the_order_given() -> None:
-    assert device_variables([("GPU-b", 3), ("GPU-a", 0)]) == {
+    assert device_variables([Seen("GPU-b", 3), Seen("GPU-a", 0)]) == {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": "3,0",
         "TIDEGATE_DEVICE_UUIDS": "GPU-b,GPU-a",
         "TIDEGATE_DEVICE_INDICES": "3,0",
     }
-    rocm = device_variables([("GPU-b", 3), ("GPU-a", 0)], backend="ROCM")
+    rocm = device_variables([Seen("GPU-b", 3, ("ROCM",)), Seen("GPU-a", 0, ("ROCM",))])
     assert (rocm["ROCR_VISIBLE_DEVICES"], rocm["HIP_VISIBLE_DEVICES"]) == ("3,0", "0,1")
-    assert device_variables([("GPU-b", 3), ("MIG-a", 0)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,MIG-a"
-    assert device_variables([("GPU-b", None)])["TIDEGATE_DEVICE_INDICES"] == ""
+    assert device_variables([Seen("GPU-b", 3), Seen("MIG-a", 0)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,MIG-a"
+    assert device_variables([Seen("GPU-b", None)])["TIDEGATE_DEVICE_INDICES"] == ""
     assert device_variables([])["CUDA_VISIBLE_DEVICES"] == ""
 
 
@@ -98,7 +98,7 @@ class TestFrameworks:
 def test_later_layers_win_and_ours_cannot_be_replaced() -> None:
     base = {"PATH": "/bin", "HOME": "/home/a"}
     own = {"B": "3", "CUDA_VISIBLE_DEVICES": "0,1"}
-    built = build_environment(base, {"A": "1"}, {"A": "2", "B": "2"}, own, device_variables([("GPU-b", 1)]))
+    built = build_environment(base, {"A": "1"}, {"A": "2", "B": "2"}, own, device_variables([Seen("GPU-b", 1)]))
     assert (built["A"], built["B"], built["CUDA_VISIBLE_DEVICES"]) == ("2", "3", "1")
     assert built["LANG"] == "C.UTF-8"
     assert overruled(own, built) == {"CUDA_VISIBLE_DEVICES": "0,1"}
@@ -138,14 +138,14 @@ def test_plain_values_are_shown_and_passwords_in_addresses_are_not() -> None:
 
 
 def test_a_group_is_seen_in_the_order_of_its_grant() -> None:
-    assert device_variables([("GPU-b", 1), ("GPU-a", 0)]) == {
+    assert device_variables([Seen("GPU-b", 1), Seen("GPU-a", 0)]) == {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": "1,0",
         "TIDEGATE_DEVICE_UUIDS": "GPU-b,GPU-a",
         "TIDEGATE_DEVICE_INDICES": "1,0",
     }
-    assert device_variables([("GPU-b", 1), ("GPU-a", None)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,GPU-a"
-    contained = device_variables([("GPU-b", 1), ("GPU-a", 0)], by_uuid=True)
+    assert device_variables([Seen("GPU-b", 1), Seen("GPU-a", None)])["CUDA_VISIBLE_DEVICES"] == "GPU-b,GPU-a"
+    contained = device_variables([Seen("GPU-b", 1), Seen("GPU-a", 0)], by_uuid=True)
     assert contained["CUDA_VISIBLE_DEVICES"] == "GPU-b,GPU-a", "a container has other indices than the machine"
-    rocm = device_variables([("GPU-b", 3), ("GPU-a", 0)], backend="ROCM")
+    rocm = device_variables([Seen("GPU-b", 3, ("ROCM",)), Seen("GPU-a", 0, ("ROCM",))])
     assert (rocm["ROCR_VISIBLE_DEVICES"], rocm["HIP_VISIBLE_DEVICES"]) == ("3,0", "0,1")

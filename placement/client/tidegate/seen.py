@@ -12,7 +12,12 @@ from typing import Mapping
 from .errors import NotVisible
 
 SWITCH = "Reserves inside its run"
-MASKS = {"cuda": "CUDA_VISIBLE_DEVICES", "rocm": "HIP_VISIBLE_DEVICES"}
+MASKS = {
+    "cuda": "CUDA_VISIBLE_DEVICES",
+    "rocm": "HIP_VISIBLE_DEVICES",
+    "xpu": "ZE_AFFINITY_MASK",
+    "xla": "TPU_VISIBLE_CHIPS",
+}
 
 
 def seen(backend: str, environment: Mapping[str, str] | None = None) -> tuple[str, ...] | None:
@@ -23,9 +28,15 @@ def seen(backend: str, environment: Mapping[str, str] | None = None) -> tuple[st
     env = os.environ if environment is None else environment
     if "TIDEGATE_DEVICE_UUIDS" not in env:
         return None
-    uuids = _listed(env["TIDEGATE_DEVICE_UUIDS"])
+    of = f"TIDEGATE_{backend.upper()}"  # where not all of its devices offer that backend
+    of = of if f"{of}_UUIDS" in env else "TIDEGATE_DEVICE"
+    uuids = _listed(env[f"{of}_UUIDS"])
     mask = MASKS.get(backend, "")
-    numbers = _listed(env.get("TIDEGATE_DEVICE_INDICES", ""))
+    if backend == "xla" and mask not in env:
+        mask = MASKS["cuda"]  # it is used on a GPU, too
+    if not mask and not uuids and of != "TIDEGATE_DEVICE":
+        return None  # none of the job's own offers it, and nothing hides others from the process
+    numbers = _listed(env.get(f"{of}_INDICES", ""))
     if backend == "rocm":
         numbers = [str(n) for n in range(len(uuids))]  # the lower filter has renumbered them
     if len(numbers) != len(uuids):
