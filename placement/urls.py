@@ -109,6 +109,8 @@ array_urls = [
 # Devices: charts and declarations.
 device_urls = [
     path("devices", devices.page, name="devices"),
+    path("declarations/device/add", declarations.add, name="declaration-add"),
+    path("declarations/device/<int:ident>/remove", declarations.remove, name="declaration-remove"),
     path("fragments/pools", devices.table, name="pools-fragment"),
     path("attribution", attribution.page, name="attribution"),
     path("attribution/fragment", attribution.fragment, name="attribution-fragment"),

@@ -17,6 +17,8 @@ from placement.api.shapes.device import (
     DeviceAnswer,
     DeviceBody,
     DeviceList,
+    DeviceMade,
+    DeviceRemoved,
     DeviceSaid,
     DrainBody,
     Effects,
@@ -28,11 +30,12 @@ from placement.api.shapes.queue import HoldBody
 from placement.domain.errors import NotFound
 from placement.models import Device, Role
 from placement.selectors import devices
-from placement.services import nodes
+from placement.services import declaring, nodes
 from placement.views import wake
 
 noun = Noun("Devices")
 SAMPLE = {"declared": "20 GiB", "exclusive_only": False}
+BY_HAND = {"kind": "tpu", "backends": ["xla"], "index": 0, "declared": "16 GB", "exclusive_only": True}
 
 
 @noun.read("/devices", DeviceList)
@@ -60,6 +63,21 @@ def declare(request: HttpRequest, device_id: Id, asked: DeviceBody) -> dict[str,
     _found(device_id)
     said = nodes.edit_device(request.user, device_id, asked.given(), expected=asked.seen())
     return _done(request, device_id, " ".join(["It is saved.", *said]))
+
+
+@noun.change("/nodes/{int:node_id}/devices", DeviceSaid, Role.ADMIN, status=201, sample=BY_HAND)
+def add(request: HttpRequest, node_id: Id, asked: DeviceMade) -> dict[str, Any]:
+    """Declare a device that no probe finds; jobs are put there by its bookings alone."""
+    row = declaring.add(request.user, node_id if node_id < 2**63 else 0, asked.given())
+    return _done(request, row.pk, f"{row.name} is declared.")
+
+
+@noun.change("/devices/{int:device_id}", DeviceRemoved, Role.ADMIN, method="DELETE")
+def remove(request: HttpRequest, device_id: Id) -> dict[str, Any]:
+    """Take back a device that was declared by hand; refused, with who, while somebody holds some of it."""
+    said = declaring.remove(request.user, _found(device_id).pk)
+    wake.soon()
+    return {"message": said}
 
 
 @noun.change("/devices/{int:device_id}/preview", Effects, Role.ADMIN, sample=SAMPLE)

@@ -51,7 +51,7 @@ def estimate(request: HttpRequest, asked: SubmissionBody) -> dict[str, Any]:
         "decision": seen.decision,
         "fits_now": seen.fits_now,
         "headline": seen.headline,
-        "answer": answer.of(seen, devices.named()),
+        "answer": answer.of(seen, devices.named(), devices.unread()),
         "max_workers": seen.max_workers,
         "infeasible": seen.infeasible,
         "sweep": None if sweep is None else _sweep(sweep),

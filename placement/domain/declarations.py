@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from calibration.domain.resources import MOST, gib
+from placement.domain import by_hand as rules
 from placement.domain import devices, watch_policy
 
 _ACCELERATOR = devices.Device(devices.Kind.GPU, (devices.Backend.CUDA,), 0, 1)
@@ -16,13 +17,27 @@ NODE_FIELDS = ("ram_declared", "ram_high", "ram_low", "draining", "watch_policy"
 
 
 def device_problems(
-    changes: Mapping[str, object], *, label: str, total: int | None, taken: frozenset[str]
+    changes: Mapping[str, object],
+    *,
+    label: str,
+    total: int | None,
+    taken: frozenset[str],
+    own_backend: str = "CUDA",
+    by_hand: str = "",
+    numbers: Collection[tuple[str, int]] = (),
 ) -> dict[str, str]:
     """Return a sentence per field that cannot be taken.
 
-    ``total`` is what the device reports (None: not readable now); ``taken`` are the other devices' names.
+    ``total`` is what the device reports (None: not readable now); ``taken`` are the other devices' names, ``numbers``
+    their kinds and ids. ``by_hand`` is the kind of one that an admin declared, "" of one that was found.
     """
-    found = _unknown(changes, DEVICE_FIELDS)
+    if by_hand:
+        found = _unknown(changes, tuple(n for n in (*DEVICE_FIELDS, *rules.FIELDS) if n not in ("kind", "one_pool")))
+        found |= rules.problems(changes, numbers=numbers, kind=by_hand)
+    else:
+        found = _unknown(changes, (*DEVICE_FIELDS, "backends"))
+        if "backends" in changes:
+            found |= rules.further(changes["backends"], own_backend)
     if "name" in changes:
         found |= _name(changes["name"], taken)
     if "declared" in changes:
@@ -30,6 +45,20 @@ def device_problems(
     if "exclusive_only" in changes:
         found |= _by_the_rules("exclusive_only", _ACCELERATOR, exclusive_only=changes["exclusive_only"])
     return found | _switches(changes)
+
+
+def new_problems(
+    said: Mapping[str, object], *, taken: frozenset[str], numbers: Collection[tuple[str, int]]
+) -> dict[str, str]:
+    """Return a sentence per field with which a device cannot be declared by hand; arguments as in device_problems."""
+    found = _unknown(said, (*rules.FIELDS, "name", "declared", "exclusive_only"))
+    found |= rules.problems(said, numbers=numbers)
+    kind = rules.kind_of(said.get("kind"))
+    if kind is devices.Kind.CPU or "kind" in found:
+        return found
+    like = replace(_ACCELERATOR, kind=kind)
+    found |= _name(said.get("name", ""), taken) | _amount("declared", said.get("declared"), None, "", like)
+    return found | _by_the_rules("exclusive_only", like, exclusive_only=said.get("exclusive_only", False))
 
 
 def node_problems(
@@ -68,6 +97,14 @@ def device_effects(changes: Mapping[str, object], *, before: int, leased: int, j
         said.append("It has no memory of its own any more: what jobs need of it comes out of the machine's RAM, once.")
     if changes.get("one_pool") is False:
         said.append("It counts as a device with memory of its own again, unless it is found to have none.")
+    if changes.get("any_gpu") is True:
+        said.append("Jobs that ask for any GPU may be put on it, though nothing measures what they use.")
+    if changes.get("any_gpu") is False:
+        said.append("Only jobs that name its kind or backend, or it, are put on it from now on.")
+    if isinstance(words := changes.get("backends"), list | tuple):
+        said.append(f"It matches requests for {' or '.join(str(word).upper() for word in words)}.")
+    if "index" in changes:
+        said.append(f"Programs ask for it as number {changes['index']} from now on.")
     if changes.get("draining") is True:
         stay = f"; {held} and {_go_on(jobs)}" if jobs else ""
         said.append(f"Nothing new starts there{stay}.")

@@ -61,7 +61,7 @@ class Device:
         if not isinstance(self.kind, Kind):
             raise TypeError(f"kind is one of {', '.join(Kind)}, as a Kind; {self.kind!r} is not.")
         if not isinstance(self.backends, tuple) or not all(isinstance(b, Backend) for b in self.backends):
-            raise TypeError(f"backends is a tuple of Backend, not {self.backends!r}.")
+            raise TypeError(f"backends is a tuple of Backend ({', '.join(Backend)}), not {self.backends!r}.")
         for name, value in (("id", self.id), ("capacity", self.capacity)):
             if value is not None:
                 whole(name, value)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
 
 from calibration.domain.resources import MOST, gib
+from placement.domain.by_hand import MOST_NUMBER
+from placement.domain.devices import Backend
+from placement.domain.errors import Refused
 from placement.domain.watch_policy import WORDS, Policy
 from placement.forms.fields import Amount
 from placement.models import Device, Node
@@ -55,6 +58,8 @@ class Declaration(forms.Form):
         """Return whether this field can have held the value: the page that says so came back from a browser."""
         if isinstance(self.base_fields[name], Share):
             return value is None or type(value) is float
+        if isinstance(self.base_fields[name], forms.IntegerField):
+            return value is None or (type(value) is int and 0 <= value <= MOST_NUMBER)
         if name != self.amount:
             return type(value) is type(stored)
         return value is None or (type(value) is int and 0 <= value <= MOST)
@@ -66,6 +71,14 @@ class Declaration(forms.Form):
     def expected(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the changed fields were when the admin looked."""
         return {name: self.before[name] for name in changes}
+
+
+class Backends(forms.MultipleChoiceField):
+    """Words of interfaces, one or several."""
+
+    def __init__(self, **options: Any) -> None:
+        words = [(word.upper(), word.upper()) for word in Backend]
+        super().__init__(choices=words, required=False, widget=forms.CheckboxSelectMultiple, **options)
 
 
 class DeviceForm(Declaration):
@@ -80,9 +93,84 @@ class DeviceForm(Declaration):
         label="Shares the machine's memory",
         help_text="For a device without memory of its own that was not recognised as one.",
     )
+    backends = Backends(label="Further backends", help_text="What else programs can use it through.")
 
     def __init__(self, *args: Any, device: Device, **options: Any) -> None:
         super().__init__(*args, row=device, prefix=f"device-{device.pk}", **options)
+        self.own = [] if device.by_hand else [device.backend]
+        words = [(word, label) for word, label in self.fields["backends"].choices if word not in self.own]
+        self.fields["backends"].choices = words
+
+    def clean_backends(self) -> list[str]:
+        """Return what was ticked after what stays, the ones that were there before first."""
+        ticked = [*self.own, *self.cleaned_data["backends"]]
+        before = [word for word in self.before["backends"] if word in ticked]
+        return [*before, *(word for word in ticked if word not in before)]
+
+
+class HandForm(DeviceForm):
+    """The declaration of a device that no probe found."""
+
+    one_pool = None  # it is a device of its own
+    backends = Backends(label="Backends", help_text="A request for any of them means it.")
+    any_gpu = forms.BooleanField(
+        required=False,
+        label="Jobs that ask for any GPU may be put here",
+        help_text="Else only those that name its kind or backend, or it: nothing measures what they use.",
+    )
+    index = forms.IntegerField(label="Number", help_text="What people type for it.", min_value=0, max_value=MOST_NUMBER)
+    driver_number = forms.IntegerField(
+        required=False,
+        label="Its driver's number",
+        help_text="Where that is another; jobs see it by that.",
+        min_value=0,
+        max_value=MOST_NUMBER,
+    )
+
+    field_order = ("name", "index", "driver_number", "declared", "exclusive_only", "any_gpu", "backends")
+
+
+def form_of(device: Device, *args: Any) -> DeviceForm:
+    """Return the form for a device's declaration."""
+    return (HandForm if device.by_hand else DeviceForm)(*args, device=device)
+
+
+class NewDeviceForm(forms.Form):
+    """A device to declare by hand. What it has to be is the service's to say, so nothing is required here."""
+
+    node = forms.ChoiceField(required=False, label="Node")
+    kind = forms.ChoiceField(choices=[("gpu", "GPU"), ("tpu", "TPU")], required=False, label="Kind")
+    index = forms.IntegerField(
+        required=False, label="Number", help_text="What people type for it: 0 makes gpu0 or tpu0."
+    )
+    name = forms.CharField(required=False, max_length=40, label="Name", help_text="Empty: its kind and number.")
+    declared = Amount(required=False, capacity=True, label="Memory that jobs may take", help_text="Such as 16 GB.")
+    driver_number = forms.IntegerField(
+        required=False, label="Its driver's number", help_text="Where that is another; jobs see it by that."
+    )
+    backends = Backends(label="Backends", help_text="A request for any of them means it.")
+    exclusive_only = forms.BooleanField(required=False, label="For one holder at a time")
+    any_gpu = forms.BooleanField(
+        required=False,
+        label="Jobs that ask for any GPU may be put here",
+        help_text="Else only those that name its kind or backend, or it: nothing measures what they use.",
+    )
+
+    def __init__(self, *args: Any, nodes: Sequence[Node], **options: Any) -> None:
+        super().__init__(*args, prefix="new", auto_id="id-%s", **options)
+        self.fields["node"].choices = [(str(node.pk), node.name) for node in nodes]  # type: ignore[attr-defined]
+        if len(nodes) < 2:
+            self.fields["node"].widget = forms.HiddenInput()
+            self.fields["node"].initial = str(nodes[0].pk) if nodes else ""
+
+    def said(self) -> dict[str, Any]:
+        """Return what was filled in, to be declared; call it on a valid form."""
+        return {name: value for name, value in self.cleaned_data.items() if name != "node"}
+
+    def refuse(self, error: Refused) -> None:
+        """Put a refusal beside the fields that it names."""
+        for name, text in (error.fields or {"kind": error.sentence}).items():
+            self.add_error(name, text)
 
 
 class NodeForm(Declaration):

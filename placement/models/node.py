@@ -62,7 +62,11 @@ class Device(Holdable):
     @property
     def backends(self) -> list[str]:
         """Return the words of all interfaces that it offers, its first one first."""
-        return [self.backend, *(str(word) for word in self.more_backends or ())]
+        return list(dict.fromkeys([self.backend, *(str(word) for word in self.more_backends or ())]))
+
+    @backends.setter
+    def backends(self, words: list[str]) -> None:
+        self.backend, self.more_backends = words[0], words[1:]
 
     def __str__(self) -> str:
         return f"{self.name} on {self.node_id}"

@@ -201,6 +201,8 @@ class _Pool:
     def filled(self) -> Filled:
         """Return the pool with its owners, largest job first, then Tidegate, outsiders, and what nobody explains."""
         now = self.now
+        if self.tank.unread:
+            return Filled(self.tank, "booked only", (), (), stale=False)
         if now is None or not now.total:
             return Filled(self.tank, "not read", (), (), stale=True)
         self.blocks.append(Block(0, 0.0, 100.0, "whole", f"{self.tank.name} · {gib(self.total)}", "all there is"))

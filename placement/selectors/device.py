@@ -70,7 +70,7 @@ class PoolPage:
     tank: Tank
     inmates: tuple[Inmate, ...]
     others: tuple[tanks.Owner, ...]
-    measured: Sum
+    measured: Sum | None  # None: nothing measures it
     booked: Sum
     waiting: tuple[WaitingRow, ...]
     waiting_count: int
@@ -111,11 +111,14 @@ def page(row: Device | Node, viewer: int, *, sees_commands: bool) -> PoolPage | 
     inside = tanks.holders(jobs, node, pool, now)
     asked = Asked(device=NO_DEVICE if pool == RAM else pool)
     waiting = now_lists.waiting(asked, viewer)
+    measured: Sum | None
     if isinstance(row, Device) and (row.shares or row.one_pool):  # its sums are those of the pool that it shares
         of_ram = PoolNow.objects.filter(node=node, pool=RAM).first()
         measured, booked = _sums(row.node, of_ram, tanks.holders(jobs, node, RAM, of_ram))
     else:
         measured, booked = _sums(row, now, inside)
+    if tank.unread:
+        measured = None
     return PoolPage(
         tank=tank,
         inmates=_inmates(inside, {job.pk: job for job in jobs}, pool, hardware.guesses(now)),
@@ -139,7 +142,7 @@ def _inmates(inside: list[Holder], jobs: dict[int, Job], pool: str, guesses: Map
     for h in inside:
         charge = mapping(mapping(jobs[h.job].charges).get(pool))
         cap = whole(charge.get("cap"))
-        more = max(0, h.held - (h.used or 0))
+        more = 0 if charge.get("unread") else max(0, h.held - (h.used or 0))
         found.append(
             Inmate(
                 job=h.job,
@@ -211,6 +214,8 @@ def _facts(row: Device | Node, now: PoolNow | None) -> tuple[tuple[str, str], ..
             ("Busy", f"{round((now.busy or 0) * 10) * 10} %" if now and now.busy is not None else "not told"),
             *hardware.facts(row, now),
         ]
+        if row.by_hand:
+            return _declared(row)
     else:
         found = [
             ("Node", row.name),
@@ -223,6 +228,21 @@ def _facts(row: Device | Node, now: PoolNow | None) -> tuple[tuple[str, str], ..
     return (*found, ("State", _state(now)), ("Last read", _read(now)))
 
 
+def _declared(row: Device) -> tuple[tuple[str, str], ...]:
+    """Return what is known of a device that no probe found: an admin's word."""
+    any_gpu = "jobs that ask for any GPU, too" if row.any_gpu else "jobs that name its kind or backend, or it"
+    number = row.index if row.driver_number is None else row.driver_number
+    return (
+        ("Kind", row.kind),
+        ("Backends", ", ".join(row.backends)),
+        ("Number", f"{row.index}, its driver's {number}" if number != row.index else str(row.index)),
+        ("UUID", row.uuid),
+        ("Node", row.node.name),
+        ("Takes", any_gpu),
+        ("Read by", _backend(row)),
+    )
+
+
 def _processes(free: int | None) -> str:
     if free is None:
         return "no bound"
@@ -230,9 +250,10 @@ def _processes(free: int | None) -> str:
 
 
 def _backend(row: Device) -> str:
+    offers = ", ".join(row.backends)
     if not row.measurable:
-        return f"{row.backend}: no probe can read it"
-    return f"{row.backend}, simulated" if row.simulated else row.backend
+        return f"nobody{' (declared by hand)' if row.by_hand else ''}: no probe can"
+    return f"{offers}, simulated" if row.simulated else offers
 
 
 def _state(now: PoolNow | None) -> str:

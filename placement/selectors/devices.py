@@ -68,6 +68,11 @@ def all_tanks(jobs: list[Job] | None = None, *, sees_commands: bool) -> tuple[Ta
     return tuple(found)
 
 
+def unread() -> frozenset[str]:
+    """Return the UUIDs of the devices that nobody measures."""
+    return frozenset(Device.objects.filter(measurable=False).values_list("uuid", flat=True))
+
+
 def named() -> dict[str, str]:
     """Return the names of all devices that there are or were, by UUID."""
     return dict(Device.objects.values_list("uuid", "name"))
@@ -130,15 +135,18 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look, names: 
     total = now.total if now and now.total is not None else None
     shares = device.shares or device.one_pool
     inside = tanks.holders(look.jobs, node.name, device.uuid, now)
-    layers, legend, left = tanks.fill(
-        now, total or device.declared, "vram", inside, knobs=look.knobs, sees_commands=look.sees_commands
-    )
+    if device.measurable:
+        layers, legend, left = tanks.fill(
+            now, total or device.declared, "vram", inside, knobs=look.knobs, sees_commands=look.sees_commands
+        )
+    else:
+        layers, legend, left = tanks.booked(device.declared, inside)
     state, notes = _state(now, look, measurable=device.measurable)
     notes += hardware.notes(device, names) + _holds(device)
     notes += ["takes exclusive jobs only"] if device.exclusive_only else []
     if not device.measurable:
-        left = max(0, device.declared - sum(h.held for h in inside))
-        notes.append("no probe can read it: gated on declared capacity alone")
+        who = "" if device.any_gpu and device.kind == "GPU" else "; only for jobs that name its kind or backend"
+        notes.append(f"booked only: nothing measures it{who}")
     if device.simulated and "simulated" not in (device.model or device.backend):
         notes.append("simulated")
     held = 0 if shares else sum(h.held for h in inside)  # of one pool with RAM nothing is held but RAM
@@ -151,8 +159,8 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look, names: 
         node=node.name,
         pool=device.uuid,
         name=device.name,
-        model=device.model or device.backend,
-        size=tanks.size_of(device.model or device.backend, total or device.declared),
+        model=_model(device),
+        size=tanks.size_of(_model(device), total or device.declared),
         exact=f"{total or device.declared:,} bytes",
         left=_left(left) if state == "" else "closed",
         left_title=f"{left:,} bytes" if left is not None else "unknown",
@@ -164,7 +172,13 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look, names: 
         device=device.pk,
         declared=device.declared,
         declared_at=part,
+        unread=not device.measurable,
     )
+
+
+def _model(device: Device) -> str:
+    """Return what kind of device it is: its model, of one that nobody reads its kind and what it offers."""
+    return device.model or (f"{device.kind} {'/'.join(device.backends)}" if device.by_hand else device.backend)
 
 
 def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:

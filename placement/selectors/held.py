@@ -23,6 +23,7 @@ from placement.selectors import pruned, tanks
 from placement.selectors.wording import listing, mapping, whole
 
 PROMISED = "a promise: held whole until the end, used or not"
+UNREAD = "booked only: nothing measures this device, so nobody watches or caps the job there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +82,16 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
             ChargeRow(
                 kind="ram" if pool == RAM else "device",
                 pool="RAM" if pool == RAM else names.get(pool, pool),
-                used=f"{mark}{gib(used)}" if used is not None else unknown,
+                used="not measured" if charge.get("unread") else f"{mark}{gib(used)}" if used is not None else unknown,
                 used_exact=f"{used:,} bytes{near}" if used is not None else "",
                 granted=gib(granted),
                 held=gib(held),
                 at_start=gib(whole(charge.get("at_start"))),
                 cap=gib(cap) if cap is not None else "none",
                 margin=gib(margin) if margin is not None else "–",
-                settled=bool(charge.get("settled")),
+                settled=bool(charge.get("settled")) and not charge.get("unread"),
                 note=str(charge.get("note") or (PROMISED if charge.get("promise") else "")),
-                force=_force(mapping(charge.get("force")), watchdog),
+                force=UNREAD if charge.get("unread") else _force(mapping(charge.get("force")), watchdog),
                 proof=_proof(mapping(mapping(charge.get("force")).get("evidence"))),
                 tone=tanks.tone(job.pk),
                 used_at=_percent(used, top),

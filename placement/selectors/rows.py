@@ -154,7 +154,9 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
         used=wording.of(wording.steady(used), granted) if granted is not None else gib(wording.steady(used)),
         exact=f"{used:,} bytes" if used is not None else "not measured",
         each=_each([(devices.get(pool, pool), use) for pool, use in zip(pools, uses, strict=True)]),
-        cap=_caps([_charged(job, pool, "cap") for pool in pools]),
+        cap="booked only"
+        if any(mapping(mapping(job.charges).get(pool)).get("unread") for pool in pools)
+        else _caps([_charged(job, pool, "cap") for pool in pools]),
         ram=f"RAM {wording.of(wording.steady(ram), whole(aside.get('granted')))}" if aside else "",
         filled=share,
         state=job.state,

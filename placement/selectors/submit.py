@@ -44,6 +44,7 @@ def choices(user: AbstractBaseUser) -> Choices:
     devices = list(hardware.placeable(known))
     nodes = list(Node.objects.order_by("name").values_list("name", flat=True))
     many = len(nodes) > 1
+    unread = any(not device.measurable for device in devices)
     recent = Job.objects.filter(user_id=user.pk).order_by("-id").values_list("cwd", flat=True)[:RECENT]
     return Choices(
         workloads=tuple(
@@ -51,16 +52,19 @@ def choices(user: AbstractBaseUser) -> Choices:
         ),
         devices=tuple((d.uuid, f"{d.name} of {d.node.name}" if many else d.name) for d in devices),
         nodes=tuple((n, n) for n in nodes) if many else (),
-        kinds=_sorts(device.kind for device in devices),
-        backends=_sorts(device.backend for device in devices),
+        kinds=_sorts((device.kind for device in devices), unread),
+        backends=_sorts((word for device in devices for word in device.backends), unread),
         directories=tuple(dict.fromkeys(recent))[:DIRECTORIES_SHOWN],
     )
 
 
-def _sorts(words: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return the words among which there is a choice, () where there is none."""
+def _sorts(words: Iterable[str], unread: bool) -> tuple[tuple[str, str], ...]:
+    """Return the words among which there is a choice, () where there is none.
+
+    With an ``unread`` device, which nobody is given who does not say what it is, one word is a choice, too.
+    """
     found = sorted(set(words))
-    return tuple((word.lower(), word) for word in found) if len(found) > 1 else ()
+    return tuple((word.lower(), word) for word in found) if len(found) > 1 or unread else ()
 
 
 def workload(name: str) -> Workload | None:

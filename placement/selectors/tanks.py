@@ -74,6 +74,7 @@ class Tank:
     declared: int | None = None
     over: str = ""  # by how much more is leased than declared: then nothing new starts
     declared_at: float | None = None  # percent of the total, None where it is the total
+    unread: bool = False  # nobody measures it: what is drawn is booked
 
     @property
     def ident(self) -> str:
@@ -180,6 +181,19 @@ def fill(
     if now is None or now.free is None:
         return tuple(layers), tuple(legend), None
     return tuple(layers), tuple(legend), max(0, now.free - growth - back)
+
+
+def booked(declared: int, inside: list[Holder]) -> tuple[tuple[Layer, ...], tuple[Owner, ...], int]:
+    """Return the layers, the legend and the bytes left of a pool that nobody measures: what is known is booked."""
+    layers, legend, at = [], [], 0.0
+    for h in inside:
+        label = f"#{h.job} {h.name}"
+        width = min(round(h.held / declared * 200) / 2, 100.0 - at) if declared else 0.0
+        if width > 0:
+            layers.append(Layer("growth", tone(h.job), at, width, f"{label}: {gib(h.held)} booked, use not measured"))
+            at += width
+        legend.append(Owner(tone(h.job), label, f"{gib(h.held)} booked", title=_exact(h.held), href=f"/jobs/{h.job}"))
+    return tuple(layers), tuple(legend), max(0, declared - sum(h.held for h in inside))
 
 
 def _outsiders(now: PoolNow, sees_commands: bool) -> list[Owner]:

@@ -154,7 +154,7 @@ def _unread(snapshot: Snapshot, grant: Grant) -> frozenset[str]:
 
 
 def _for_good(waiting: Waiting) -> dict[str, Any]:
-    """Return what a charge says of a device that nobody measures: booked as it is until the end, and not learned from."""
+    """Return what a charge says of a device that nobody measures: booked so until the end, and not learned from."""
     need = waiting.estimate.pools["vram"]
     return {"unread": True, "settled": True, "basis": (Basis.DECLARED if need.need is None else need.basis).word}
 

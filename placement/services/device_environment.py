@@ -115,7 +115,6 @@ def _told(one: _One, mps: bool) -> dict[str, Any]:
         "total": one.total,
         "mps": one.cap if mps else None,
         "simulated": one.device.simulated,
-        **({} if one.device.measurable else {"unread": True}),
     }
 
 

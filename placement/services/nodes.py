@@ -12,7 +12,7 @@ from django.utils import timezone
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, PoolSample, PoolState, Reading
 from calibration.models import PoolNow
-from placement.domain import declarations, inventory
+from placement.domain import by_hand, declarations, inventory
 from placement.domain.errors import NotFound, Refused
 from placement.models import AuditEntry, Cycle, Device, Lease, Node
 from placement.services import audit, members
@@ -141,16 +141,23 @@ def edit_device(
 ) -> list[str]:
     """Change a declaration; return what it does. ``expected`` are the values that the admin saw.
 
-    Fields: name, declared (bytes), exclusive_only, draining, one_pool. In force at the next decision.
+    Fields: name, declared (bytes), exclusive_only, draining, backends; one_pool of one that was found; any_gpu, index
+    and driver_number of one that was declared by hand. In force at the next decision.
     """
     members.need(user, "administer")
     with changing():
         device: Device = _find("device", device_id)
         label = f"{device.name} of {device.node.name}"
-        _compare(device, expected or {}, label, f"device {device.uuid}")
+        saw = dict(expected or {})
+        if isinstance(words := saw.get("backends"), list):
+            saw["backends"] = by_hand.stored(words)
+        _compare(device, saw, label, f"device {device.uuid}")
         if wrong := _device_problems(device, changes):
             raise Refused(" ".join(wrong.values()), wrong)
         said = preview_device(device, changes)
+        if "backends" in changes:
+            first = "" if device.by_hand else device.backend
+            changes = {**changes, "backends": by_hand.stored(changes["backends"], first)}
         _store(user, device, changes, "edit_device", f"device {device.uuid}", label)
     return said
 
@@ -169,13 +176,21 @@ def edit_node(
 
 
 def _device_problems(device: Device, changes: Mapping[str, Any]) -> dict[str, str]:
-    others = device.node.devices.filter(retired=False).exclude(pk=device.pk)
+    others = list(device.node.devices.filter(retired=False).exclude(pk=device.pk))
     return declarations.device_problems(
         changes,
         label=device.name,
         total=_reported(device.node.name, device.uuid),
-        taken=frozenset(others.values_list("name", flat=True)),
+        taken=frozenset(other.name for other in others),
+        own_backend=device.backend,
+        by_hand=device.kind.lower() if device.by_hand else "",
+        numbers=numbers_of(others),
     )
+
+
+def numbers_of(rows: Iterable[Device]) -> frozenset[tuple[str, int]]:
+    """Return the kinds and ids that devices are known by."""
+    return frozenset((row.kind, row.index) for row in rows)
 
 
 def _node_problems(node: Node, changes: Mapping[str, Any]) -> dict[str, str]:
@@ -271,7 +286,8 @@ def _store(user: Any, row: Any, changes: Mapping[str, Any], action: str, subject
         return
     for name in before:
         setattr(row, name, changes[name])
-    row.save(update_fields=list(before))
+    columns = [name for name in before if name != "backends"]
+    row.save(update_fields=[*columns, *(("backend", "more_backends") if "backends" in before else ())])
     after = {name: changes[name] for name in before}
     audit.record(user, action, subject, label=label, before=before, after=after)
 

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from placement.domain.errors import Refused
-from placement.forms.declarations import DeviceForm, HoldForm, NodeForm
+from placement.forms.declarations import HoldForm, NewDeviceForm, NodeForm, form_of
 from placement.models import Device, Node, Role
 from placement.selectors import device, devices
-from placement.services import nodes
+from placement.services import declaring, nodes
+from placement.views import devices as overview
 from placement.views import wake
 from placement.views.device import show
 from placement.views.door import done, door
@@ -51,6 +53,37 @@ def edit(request: HttpRequest, kind: str, ident: int) -> HttpResponse:
         return " ".join([f"{row.name} is saved.", *(said or [])])
 
     return done(request, device.page_of(row), act)
+
+
+@door(Role.ADMIN, ("POST",))
+def add(request: HttpRequest) -> HttpResponse:
+    """Declare a device that no probe finds."""
+    form = NewDeviceForm(request.POST, nodes=devices.nodes())
+    if form.is_valid():
+        try:
+            made = declaring.add(request.user, int(form.cleaned_data["node"] or 0), form.said())
+        except Refused as error:
+            form.refuse(error)
+        else:
+            wake.soon()
+            said = f"{made.name} is declared: jobs are put there by its bookings alone."
+            return done(request, device.page_of(made), lambda: said)
+    return overview.show(request, form)
+
+
+@door(Role.ADMIN, ("POST",))
+def remove(request: HttpRequest, ident: int) -> HttpResponse:
+    """Take back a device that was declared by hand."""
+    row = devices.device(ident)
+    if row is None:
+        raise Http404(f"There is no device {ident}.")
+    try:
+        said = declaring.remove(request.user, ident)
+    except Refused as error:
+        messages.error(request, error.sentence)
+        return redirect(device.page_of(row))
+    wake.soon()
+    return done(request, "devices", lambda: said)
 
 
 @door(Role.OPERATOR, ("POST",))
@@ -99,7 +132,7 @@ def _bound(request: HttpRequest, kind: str, ident: int) -> tuple[Any, Any]:
     row = _find(kind, ident)
     if row is None:
         raise Http404(f"There is no {kind} {ident}.")
-    form = DeviceForm(request.POST, device=row) if kind == "device" else NodeForm(request.POST, node=row)
+    form = form_of(row, request.POST) if kind == "device" else NodeForm(request.POST, node=row)
     return row, form
 
 

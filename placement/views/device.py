@@ -11,7 +11,7 @@ from django.shortcuts import render
 from calibration import selectors as history
 from calibration.domain.samples import RAM
 from placement.charts import export, pools
-from placement.forms.declarations import Declaration, DeviceForm, NodeForm
+from placement.forms.declarations import Declaration, NodeForm, form_of
 from placement.forms.taking import TakeForm
 from placement.models import Device, Node, Role
 from placement.selectors import access, device, devices, hardware, kept
@@ -95,7 +95,7 @@ def show(request: HttpRequest, row: Device | Node, form: Declaration | None) -> 
     span = request.GET.get("range", "10m")
     refused = form is not None
     if form is None and access.at_least(request.user, Role.ADMIN):
-        form = DeviceForm(device=row) if isinstance(row, Device) else NodeForm(node=row)
+        form = form_of(row) if isinstance(row, Device) else NodeForm(node=row)
     operates = access.at_least(request.user, Role.OPERATOR)
     context: dict[str, Any] = {
         "row": row,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from placement.forms.declarations import NewDeviceForm
 from placement.models import Role
 from placement.selectors import access, devices, kept
 from placement.selectors.queue import digest
@@ -18,10 +21,15 @@ _kept: kept.Kept[tuple[Tank, ...]] = kept.Kept()
 @door()
 def page(request: HttpRequest) -> HttpResponse:
     """Show every pool."""
+    return show(request)
+
+
+def show(request: HttpRequest, form: NewDeviceForm | None = None) -> HttpResponse:
+    """Return the page, with a form for a new device that was sent and is wrong, or a fresh one."""
     span = request.GET.get("range", "10m")
     tanks = devices.all_tanks(sees_commands=access.at_least(request.user, Role.OPERATOR))
     rows = devices.by_key()
-    context = {
+    context: dict[str, Any] = {
         "tanks": tanks,
         "declared": [(tank, rows[tank.node, tank.pool]) for tank in tanks if (tank.node, tank.pool) in rows],
         "version": digest(tanks),
@@ -29,8 +37,11 @@ def page(request: HttpRequest) -> HttpResponse:
         "ranges": RANGES.items(),
         "operator": access.at_least(request.user, Role.OPERATOR),
         "machines": devices.machines(),
+        "refused": form is not None,
     }
-    return render(request, "placement/devices.html", context)
+    if access.at_least(request.user, Role.ADMIN):
+        context["new"] = form or NewDeviceForm(nodes=devices.nodes())
+    return render(request, "placement/devices.html", context, status=200 if form is None else 422)
 
 
 @door(part_of="devices")

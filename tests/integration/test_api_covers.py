@@ -41,6 +41,8 @@ SAME = {
     "array-cancel": ("arrays_cancel",),
     "declaration-preview": ("devices_preview", "nodes_preview"),
     "declaration-edit": ("devices_declare", "nodes_declare"),
+    "declaration-add": ("devices_add",),
+    "declaration-remove": ("devices_remove",),
     "declaration-hold": ("devices_hold", "nodes_hold"),
     "declaration-release": ("devices_release", "nodes_release"),
     "declaration-drain": ("devices_drain", "nodes_drain"),

@@ -18,19 +18,23 @@ class Device(Shape):
     name: str
     index: int
     kind: str
-    backend: str
+    backend: str = Field(description="The first of its backends.")
+    backends: list[str] = Field(description="A request for any of them means it.")
     model: str
     declared: int = Field(description="Bytes that jobs may take.")
     exclusive_only: bool
     draining: bool
     measurable: bool = Field(description="False: no probe can read it; it is gated on its declaration alone.")
+    by_hand: bool = Field(description="An admin declared it; no probe found it.")
+    any_gpu: bool = Field(description="Nobody measures it, and yet jobs that ask for any GPU may be put on it.")
+    driver_number: int | None = Field(description="Its driver's number for it; null: its index.")
     simulated: bool
     parent: str = Field(description="UUID of the card that this MIG instance is a part of; empty: of none.")
     heading: bool = Field(description="Its MIG instances are the devices; it takes no job itself.")
     shares: bool = Field(description="It has no memory of its own: its pool is the node's RAM.")
     one_pool: bool = Field(description="An admin said that it shares the node's RAM.")
     held: Held | None
-    pool: Pool | None = Field(description="null: not read yet.")
+    pool: Pool | None = Field(description="null: not read yet, or, where it is not measurable, read by nobody.")
 
 
 class Node(Shape):
@@ -105,7 +109,11 @@ class DeviceDeclared(Declared):
     name: str = Field("", min_length=1, max_length=40)
     declared: Capacity = None
     exclusive_only: bool = False
-    one_pool: bool = False
+    one_pool: bool = Field(False, description="Of one that was found.")
+    backends: list[str] = Field([], max_length=16, description="cuda, mps, opencl, rocm, xla, xpu; one or several.")
+    index: int = Field(0, ge=0, description="The number that people type, of one that was declared by hand.")
+    any_gpu: bool = Field(False, description="Jobs that ask for any GPU may be put on it; of one declared by hand.")
+    driver_number: int | None = Field(None, description="Its driver's number for it; null: the index.")
 
 
 class DeviceBody(DeviceDeclared):
@@ -118,6 +126,25 @@ class DeviceBody(DeviceDeclared):
     def seen(self) -> dict[str, Any]:
         """Return what is expected to be there still."""
         return self.expected.given() if self.expected else {}
+
+
+class DeviceMade(Declared):
+    """A device that no probe finds. Without a name it is called by its kind and number."""
+
+    kind: str = Field(max_length=8, description="gpu or tpu.")
+    backends: list[str] = Field(max_length=16, description="cuda, mps, opencl, rocm, xla, xpu; one or several.")
+    index: int = Field(description="The number that people type; once on a node for each kind.")
+    declared: Capacity = None
+    name: str = Field("", max_length=40)
+    exclusive_only: bool = Field(False, description="For one holder at a time.")
+    any_gpu: bool = Field(False, description="Jobs that ask for any GPU may be put on it, though nothing measures it.")
+    driver_number: int | None = Field(None, description="Its driver's number for it; null: the index.")
+
+
+class DeviceRemoved(Shape):
+    """What was done."""
+
+    message: str
 
 
 class NodeDeclared(Declared):

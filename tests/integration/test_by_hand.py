@@ -1,0 +1,183 @@
+"""Devices that an admin declares by hand: made, edited, removed."""
+
+from __future__ import annotations
+
+import os
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from calibration.domain.samples import RAM, PoolSample, PoolState, Reading
+from placement.api.shapes.device import DeviceAnswer, DeviceList
+from placement.domain.errors import Refused
+from placement.models import AuditEntry, Device, Job, Lease, Node, Role
+from placement.runner.identity import identify
+from placement.services import cycle_row, nodes
+from tests.integration.hand import TPU, asks, send, tpu, words
+from tests.integration.rows import GIB, UUIDS, a_machine, a_user
+
+pytestmark = pytest.mark.django_db
+ME = identify(os.getpid())
+HERE: dict[str, Any] = {"pid": os.getpid(), "started": ME.start_ticks if ME else 0, "boot": "", "namespace": ""}
+
+
+@pytest.fixture(autouse=True)
+def _an_account_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placement.services.accounts.problem", lambda user: "")
+
+
+@pytest.fixture
+def ann(client: Client) -> Any:
+    cycle_row.ensure()
+    user = a_user("ann", Role.ADMIN)
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def node() -> Node:
+    return a_machine()
+
+
+class TestDeclaring:
+    def test_it_is_kept_told_and_on_record(self, client: Client, ann: Any, node: Node) -> None:
+        said = {**TPU, "declared": "16 GB", "exclusive_only": True, "backends": ["xla", "opencl"]}
+        made = send(client, "post", f"nodes/{node.pk}/devices", said, status=201)["device"]
+        DeviceAnswer.model_validate({"device": made})
+        assert (made["name"], made["backends"], made["declared"]) == ("tpu0", ["XLA", "OPENCL"], 16 * 10**9)
+        assert (made["by_hand"], made["measurable"], made["any_gpu"], made["pool"]) == (True, False, False, None)
+        entry = AuditEntry.objects.get(action="declare_device")
+        assert (entry.who, entry.detail["after"]["backends"]) == ("ann", ["XLA", "OPENCL"])
+        DeviceList.model_validate(send(client, "get", "devices"))
+
+    @pytest.mark.parametrize(
+        ("said", "field", "sentence"),
+        [
+            pytest.param({"backends": []}, "backends", "A TPU needs at least one backend, an id", id="K3"),
+            pytest.param({"backends": ["xla", "XLA"]}, "backends", "A backend is listed twice: xla, xla.", id="K4"),
+            pytest.param({"backends": ["vulkan"]}, "backends", "backends is a tuple of Backend", id="no backend"),
+            pytest.param({"index": -1}, "index", "The id of a device is 0 or more, not -1.", id="K6"),
+            pytest.param({"index": 2**31}, "index", "A number of a device is at most", id="no column holds it"),
+            pytest.param({"declared": 0}, "declared", "A capacity of 0 bytes is none", id="K5"),
+            pytest.param({"declared": None}, "declared", "A TPU needs", id="K3, no memory"),
+            pytest.param({"kind": "fpga"}, "kind", "kind is one of cpu, gpu, tpu", id="K6, no kind"),
+            pytest.param({"kind": "cpu"}, "backends", "A CPU has no backend and no id", id="K2"),
+            pytest.param({"kind": "cpu", "backends": [], "index": None}, "kind", "The CPU is declared twice.", id="K8"),
+            pytest.param({"kind": "gpu"}, "index", "GPU 0 is declared twice.", id="G12: as one that was found"),
+            pytest.param({"any_gpu": True}, "any_gpu", "A TPU is no GPU", id="not open"),
+            pytest.param({"name": "gpu1"}, "name", "Another device of this node is called gpu1.", id="a name"),
+            pytest.param({"driver_number": -1}, "driver_number", "The id of a device is 0 or more", id="its driver's"),
+        ],
+    )
+    def test_the_rules_of_a_declaration_speak(
+        self, ann: Any, node: Node, said: dict[str, Any], field: str, sentence: str
+    ) -> None:
+        with pytest.raises(Refused) as refused:
+            tpu(ann, node, **said)
+        assert refused.value.fields[field].startswith(sentence)
+        assert not Device.objects.filter(by_hand=True).exists()
+
+    def test_a_tpu_may_offer_cuda_and_share_its_number_with_a_gpu(self, ann: Any, node: Node) -> None:
+        assert tpu(ann, node, backends=["cuda"]).backends == ["CUDA"]  # K7, G12
+
+    def test_whoever_comes_second_with_a_number_is_told(self, client: Client, ann: Any, node: Node) -> None:
+        tpu(ann, node)
+        error = send(client, "post", f"nodes/{node.pk}/devices", {**TPU, "name": "x"}, status=400)["error"]
+        assert error["fields"] == {"index": "TPU 0 is declared twice."}
+
+    def test_only_admins(self, client: Client, node: Node) -> None:
+        client.force_login(a_user("oscar", Role.OPERATOR))
+        send(client, "post", f"nodes/{node.pk}/devices", TPU, status=403)
+        assert client.post("/declarations/device/add", {}).status_code == 403
+        assert "by-hand" not in client.get("/devices").content.decode()
+
+    def test_the_form_makes_one_and_says_beside_its_fields_what_is_wrong(
+        self, client: Client, ann: Any, node: Node
+    ) -> None:
+        assert "Declare a device that no probe finds" in words(client.get("/devices"))
+        filled = {"new-node": str(node.pk), "new-kind": "tpu", "new-index": "3", "new-declared": "16 GB"}
+        wrong = client.post("/declarations/device/add", filled)
+        assert wrong.status_code == 422
+        assert 'id="id-new-backends_error"' in wrong.content.decode()
+        assert "needs at least one backend, an id and a capacity." in words(wrong)
+        answer = client.post("/declarations/device/add", {**filled, "new-backends": ["XLA", "CUDA"]}, follow=True)
+        row = Device.objects.get(by_hand=True)
+        assert (row.name, row.index, row.backends, row.declared) == ("tpu3", 3, ["XLA", "CUDA"], 16 * 10**9)
+        assert "tpu3 is declared: jobs are put there by its bookings alone." in words(answer)
+
+
+class TestEditing:
+    def test_every_field_and_nobody_is_overwritten(self, client: Client, ann: Any, node: Node) -> None:
+        row = tpu(ann, node)
+        path = f"devices/{row.pk}"
+        said = {"index": 4, "driver_number": 1, "declared": 8 * GIB, "backends": ["xla", "opencl"], "name": "left"}
+        told = send(client, "patch", path, {**said, "expected": {"backends": ["xla"], "index": 0}})
+        row.refresh_from_db()
+        assert (row.index, row.driver_number, row.declared, row.backends) == (4, 1, 8 * GIB, ["XLA", "OPENCL"])
+        assert "It matches requests for XLA or OPENCL." in told["message"]
+        late = send(client, "patch", path, {"index": 5, "expected": {"index": 0}}, status=409)["error"]["message"]
+        assert "was changed meanwhile by ann: index is 4 now" in late
+        assert "TPU is no GPU" in send(client, "patch", path, {"any_gpu": True}, status=400)["error"]["message"]
+        assert "cannot be edited" in send(client, "patch", path, {"one_pool": True}, status=400)["error"]["message"]
+
+    def test_its_page_has_a_form_with_its_own_fields(self, client: Client, ann: Any, node: Node) -> None:
+        row = tpu(ann, node, kind="gpu", index=7, backends=["rocm"])
+        address = f"/devices/atlas/{row.uuid}"
+        page = client.get(address).content.decode()
+        seen = unescape(re.search(r'name="(device-\d+)-seen" value="([^"]*)"', page)[2])
+        at = f"device-{row.pk}-"
+        filled = {f"{at}seen": seen, f"{at}name": "amd", f"{at}index": "7", f"{at}declared": "16 GiB"}
+        filled |= {f"{at}backends": ["ROCM", "OPENCL"], f"{at}any_gpu": "on", f"{at}driver_number": "0"}
+        preview = words(client.post(f"/declarations/device/{row.pk}/preview", filled))
+        assert "Jobs that ask for any GPU may be put on it, though nothing measures what they use." in preview
+        client.post(f"/declarations/device/{row.pk}/edit", filled)
+        row.refresh_from_db()
+        assert (row.name, row.backends, row.any_gpu, row.driver_number) == ("amd", ["ROCM", "OPENCL"], True, 0)
+        assert not row.one_pool
+
+    def test_more_backends_of_a_card_that_was_found_stay_when_it_is_found_again(self, ann: Any, node: Node) -> None:
+        row = Device.objects.get(uuid=UUIDS[0])
+        nodes.edit_device(ann, row.pk, {"backends": ["opencl", "cuda"]})
+        pool = PoolSample(
+            UUIDS[0], "vram", "gpu0", PoolState.OK, total=24 * GIB, index=0, model="A5000", backend="CUDA"
+        )
+        ram = PoolSample(RAM, "ram", "RAM", PoolState.OK, total=64 * GIB, free=60 * GIB, used=4 * GIB)
+        nodes.discover("atlas", Reading("atlas", "b", 1.0, 1.0, {RAM: ram, UUIDS[0]: pool}, {}))
+        row.refresh_from_db()
+        assert (row.model, row.backends) == ("A5", ["CUDA", "OPENCL"])
+        with pytest.raises(Refused, match="CUDA is what its driver offers"):
+            nodes.edit_device(ann, row.pk, {"backends": ["opencl"]})
+        with pytest.raises(Refused, match="cannot be edited"):
+            nodes.edit_device(ann, row.pk, {"any_gpu": True})
+
+    def test_a_look_at_the_machine_leaves_it_alone(self, ann: Any, node: Node) -> None:
+        row = tpu(ann, node)
+        ram = PoolSample(RAM, "ram", "RAM", PoolState.OK, total=64 * GIB, free=60 * GIB, used=4 * GIB)
+        assert nodes.discover("atlas", Reading("atlas", "b", 1.0, 1.0, {RAM: ram}, {})) == []
+        assert row.uuid not in {one.pool for one in nodes.expected("atlas")}
+        row.refresh_from_db()
+        assert not row.retired
+
+
+class TestRemoving:
+    def test_it_is_refused_with_who_and_then_leaves_its_history(self, client: Client, ann: Any, node: Node) -> None:
+        row = tpu(ann, node)
+        job = asks(ann, declared_vram=4 * GIB)
+        assert job.state == "admitted"
+        answer = send(client, "delete", f"devices/{row.pk}", status=409)["error"]["message"]
+        assert answer.startswith(f"tpu0 is held by #{job.pk} train-vit of ann. Drain it")
+        assert "is held by" in words(client.post(f"/declarations/device/{row.pk}/remove", follow=True))
+        Lease.objects.update(released_at="2026-01-01T00:00:00Z")
+        Job.objects.filter(pk=job.pk).update(state="finished", outcome="completed")
+        assert "is removed" in send(client, "delete", f"devices/{row.pk}")["message"]
+        assert not {row.uuid} & {d["uuid"] for d in send(client, "get", "devices")["devices"]}
+        assert "tpu0" in words(client.get(f"/jobs/{job.pk}"))
+        assert AuditEntry.objects.filter(action="remove_device", who="ann").exists()
+        assert tpu(ann, node).uuid != row.uuid  # its number and name are free again
+
+    def test_what_was_found_cannot_be_removed(self, client: Client, ann: Any, node: Node) -> None:
+        row = Device.objects.get(uuid=UUIDS[0])
+        assert "was found on the machine" in send(client, "delete", f"devices/{row.pk}", status=409)["error"]["message"]
