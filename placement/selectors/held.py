@@ -88,7 +88,7 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
                 held=gib(held),
                 at_start=gib(whole(charge.get("at_start"))),
                 cap=gib(cap) if cap is not None else "none",
-                margin=gib(margin) if margin is not None else "–",
+                margin=gib(margin) if margin is not None and not charge.get("unread") else "–",
                 settled=bool(charge.get("settled")) and not charge.get("unread"),
                 note=str(charge.get("note") or (PROMISED if charge.get("promise") else "")),
                 force=UNREAD if charge.get("unread") else _force(mapping(charge.get("force")), watchdog),
@@ -140,6 +140,8 @@ def kinds(job: Job, names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     if job.state == State.FINISHED and (job.started_at is None or not job.charges):
         return ()
     takes_device = bool(job.device) if job.charges else job.gpu != Gpu.NONE
+    if any(mapping(charge).get("unread") for charge in mapping(job.charges).values()):
+        return (("ram", "RAM"),)  # nobody measured the rest
     devices = [("device", "Device memory")] if takes_device else []
     if len(job.devices) > 1:
         devices = [(f"device-{number}", names.get(uuid, uuid)) for number, uuid in enumerate(job.devices)]

@@ -142,6 +142,7 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
     aside = mapping(mapping(job.charges).get(RAM)) if own else {}
     ram = whole(mapping(job.used).get(RAM))
     share = min(100.0, round(used / granted * 100)) if used is not None and granted else None
+    unread = any(mapping(mapping(job.charges).get(pool)).get("unread") for pool in pools)
     return RunningRow(
         id=job.pk,
         name=label(job),
@@ -151,12 +152,14 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
         rung=wording.rung(job.basis),
         where=" + ".join(devices.get(uuid, uuid) for uuid in job.devices) or f"RAM of {job.node}",
         tone=tanks.tone(job.pk),
-        used=wording.of(wording.steady(used), granted) if granted is not None else gib(wording.steady(used)),
+        used=f"{gib(granted)} booked"
+        if unread
+        else wording.of(wording.steady(used), granted)
+        if granted is not None
+        else gib(wording.steady(used)),
         exact=f"{used:,} bytes" if used is not None else "not measured",
         each=_each([(devices.get(pool, pool), use) for pool, use in zip(pools, uses, strict=True)]),
-        cap="booked only"
-        if any(mapping(mapping(job.charges).get(pool)).get("unread") for pool in pools)
-        else _caps([_charged(job, pool, "cap") for pool in pools]),
+        cap="not measured" if unread else _caps([_charged(job, pool, "cap") for pool in pools]),
         ram=f"RAM {wording.of(wording.steady(ram), whole(aside.get('granted')))}" if aside else "",
         filled=share,
         state=job.state,
