@@ -147,7 +147,7 @@ class TestEditing:
         ram = PoolSample(RAM, "ram", "RAM", PoolState.OK, total=64 * GIB, free=60 * GIB, used=4 * GIB)
         nodes.discover("atlas", Reading("atlas", "b", 1.0, 1.0, {RAM: ram, UUIDS[0]: pool}, {}))
         row.refresh_from_db()
-        assert (row.model, row.backends) == ("A5", ["CUDA", "OPENCL"])
+        assert (row.model, row.backends) == ("A5000", ["CUDA", "OPENCL"])
         with pytest.raises(Refused, match="CUDA is what its driver offers"):
             nodes.edit_device(ann, row.pk, {"backends": ["opencl"]})
         with pytest.raises(Refused, match="cannot be edited"):
