@@ -30,7 +30,9 @@ def settled(job: Job, window: Window, at: float, knobs: Knobs, version: int) -> 
     if together:
         window = both_in_one(window)
     for pool, charge in job.charges.items():
-        if charge.get("promise") or charge.get("unread") or charge.get(inside.UNHELD):  # it stays as it was granted, whatever is used
+        if (
+            charge.get("promise") or charge.get("unread") or charge.get(inside.UNHELD)
+        ):  # it stays as it was granted, whatever is used
             cap = None if job.kind == Kind.HOLD else charge.get("cap")
             charges[pool] = {**charge, "cap": cap, "held": held(inside.granted(charge), job.used.get(pool))}
             continue
