@@ -45,7 +45,9 @@ def listed(request: HttpRequest, asked: Query[JobsAsked]) -> dict[str, Any]:
 def act(request: HttpRequest, asked: BulkBody) -> dict[str, Any]:
     """Do one act to many jobs, each by itself: what is refused for one is done for the others."""
     names = [str(name) for name in asked.jobs]
-    report = bulk.apply(request.user, asked.verb, names, priority=asked.priority, why=asked.why)
+    report = bulk.apply(
+        request.user, asked.verb, names, priority=asked.priority, why=asked.why, form_key=asked.form_key
+    )
     if report.count:
         wake.soon()
     results = [{"name": r.name, "count": r.count, "sentence": r.sentence} for r in report.results]

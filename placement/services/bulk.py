@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -58,8 +59,19 @@ class Report:
         return f"{'; '.join(parts)}."
 
 
-def apply(user: User, verb: str, names: Iterable[str], *, priority: int | None = None, why: str = "") -> Report:
-    """Do one act to each of the named jobs, in their order, each once; raise Refused where none can be meant."""
+def apply(
+    user: User,
+    verb: str,
+    names: Iterable[str],
+    *,
+    priority: int | None = None,
+    why: str = "",
+    form_key: str | None = None,
+) -> Report:
+    """Do one act to each of the named jobs, in their order, each once; raise Refused where none can be meant.
+
+    The same ``form_key`` again runs none of them a second time.
+    """
     wanted = list(dict.fromkeys(names))
     if verb not in VERBS:
         raise Refused(f"There is no act {verb[:20]!r}; known are {', '.join(VERBS)}.")
@@ -71,11 +83,11 @@ def apply(user: User, verb: str, names: Iterable[str], *, priority: int | None =
         if priority is None:
             raise Refused("Say which priority: a whole number; 0 is usual, higher goes first.")
         priorities.check(user, priority)
-    act = _acts(user, priority or 0, why)[verb]
+    act = _acts(user, priority or 0, why, form_key)[verb]
     return Report(tuple(_one(user, verb, name, act, priority or 0, why) for name in wanted))
 
 
-def _acts(user: User, priority: int, why: str) -> dict[str, Act]:
+def _acts(user: User, priority: int, why: str, form_key: str | None) -> dict[str, Act]:
     """Return the acts on one job; each says what the job is now ("": as it was) and the sentence about it."""
 
     def cancel(job: int) -> tuple[str, str]:
@@ -83,7 +95,8 @@ def _acts(user: User, priority: int, why: str) -> dict[str, Act]:
         return ("" if "already" in said else "being stopped" if "being stopped" in said else "cancelled"), said
 
     def retry(job: int) -> tuple[str, str]:
-        return DONE["retry"], f"#{job} is submitted again as #{jobs.retry(user, job).pk}."
+        key = hashlib.sha256(f"{form_key} {job}".encode("utf-8", "replace")).hexdigest() if form_key else None
+        return DONE["retry"], f"#{job} is submitted again as #{jobs.retry(user, job, form_key=key).pk}."
 
     def hold(job: int) -> tuple[str, str]:
         jobs.hold(user, job, why)

@@ -26,6 +26,7 @@ def act(request: HttpRequest) -> HttpResponse:
                 request.POST.getlist("job"),
                 priority=_priority(request.POST.get("priority", "")),
                 why=request.POST.get("why", ""),
+                form_key=request.POST.get("form_key", "")[:64],
             )
         except NotYours as error:  # said on the page where it was asked
             raise Refused(error.sentence) from error

@@ -56,6 +56,16 @@ def test_retry_hold_and_release(ada: Any) -> None:
     assert bulk.apply(ada, "release", of(waits)).sentence == "1 released."
 
 
+def test_the_same_key_again_runs_no_job_a_second_time(ada: Any) -> None:
+    one, two = (a_finished(ada), a_finished(ada))
+    first = bulk.apply(ada, "retry", of(one, two), form_key="once")
+    again = bulk.apply(ada, "retry", of(one, two), form_key="once")
+    assert [r.sentence for r in first.results] == [r.sentence for r in again.results]
+    assert Job.objects.filter(retry_of__isnull=False).count() == 2
+    bulk.apply(ada, "retry", of(one), form_key="twice")
+    assert Job.objects.filter(retry_of=one).count() == 2
+
+
 @pytest.mark.parametrize(
     "verb, names, priority, sentence",
     [

@@ -20,6 +20,7 @@ class BulkBody(Body):
     jobs: list[Named] = Field(min_length=1, max_length=MOST)
     priority: int | None = Field(None, ge=-MOST_PRIORITY, le=MOST_PRIORITY, description="For the verb priority.")
     why: str = Field("", max_length=200, description="For the verb hold.")
+    form_key: FormKey = None
 
 
 class BulkResult(Shape):
