@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -33,13 +35,23 @@ def _empty(at: tuple[LiveService, Person]) -> Iterator[None]:
     end_all(*at)
 
 
-def _reserver(person: Person, first: str, file: Path, size: int = 12) -> int:
+def _reserver(person: Person, first: str, file: Path, size: int = 12, device: int = 1) -> int:
     job = person.submit(
-        f"exec {sys.executable} {HERE}/reserver.py {size} 1 {file}",
+        f"exec {sys.executable} {HERE}/reserver.py {size} {device} {file}",
         gpu="one", device=first, declared_vram="2 GiB", declared_ram="200 MiB", reserves=True,
     )  # fmt: skip
     person.wait_for(job, "running")
     return job
+
+
+def _inside(person: Person, program: str) -> int:
+    """Submit a program of Python's that has no device of its own and asks for some."""
+    return person.submit(f"exec {sys.executable} {program}", gpu="none", declared_ram="200 MiB", reserves=True)
+
+
+def _let_end(door: Path) -> None:
+    for file in (door, Path(f"{door}.end")):
+        file.touch()
 
 
 def _holder(person: Person, device: str, file: Path) -> int:
@@ -94,13 +106,7 @@ def test_a_process_that_dies_holds_nothing_while_its_job_goes_on(
 def test_two_jobs_that_take_two_devices_crosswise_both_end(at: tuple[LiveService, Person], tmp_path: Path) -> None:
     """Each holds what the other asks for: one of them is run again from its first line."""
     service, person = at
-    jobs = [
-        person.submit(
-            f"exec {sys.executable} {HERE}/crosser.py {first} {1 - first} {tmp_path}/notes",
-            gpu="none", declared_ram="200 MiB", reserves=True,
-        )
-        for first in (0, 1)
-    ]  # fmt: skip
+    jobs = [_inside(person, f"{HERE}/crosser.py {first} {1 - first} {tmp_path}/notes") for first in (0, 1)]
     for job in jobs:
         assert person.wait_for(job, "finished", 60)["outcome"] == "completed"
     logs = [person.read(f"/jobs/{job}/log/stdout.log") for job in jobs]
@@ -113,18 +119,107 @@ def test_two_jobs_that_take_two_devices_crosswise_both_end(at: tuple[LiveService
 def test_a_job_that_would_wait_for_itself_is_told_so_at_once(at: tuple[LiveService, Person]) -> None:
     _, person = at
     code = "import tidegate; a = tidegate.cuda(16, device_id=0); tidegate.cuda(16, device_id=0)"
-    job = person.submit(f'exec {sys.executable} -c "{code}"', gpu="none", declared_ram="200 MiB", reserves=True)
+    job = _inside(person, f'-c "{code}"')
     assert person.wait_for(job, "finished", 40)["outcome"] == "failed"
     assert "would wait for itself" in person.read(f"/jobs/{job}/log/stderr.log")
 
 
-def test_a_job_that_fails_with_a_lease_in_hand_leaves_nothing(at: tuple[LiveService, Person]) -> None:
+def test_two_jobs_that_keep_what_their_finished_steps_made_do_not_wait_for_each_other_for_ever(
+    at: tuple[LiveService, Person], tmp_path: Path
+) -> None:
+    """Each keeps 10 GB of one device and asks for 10 more of it: the younger request is refused, the other goes on."""
     service, person = at
-    code = "import tidegate; kept = tidegate.cuda(16, device_id=0); raise SystemExit(3)"
-    job = person.submit(f'exec {sys.executable} -c "{code}"', gpu="none", declared_ram="200 MiB", reserves=True)
-    assert person.wait_for(job, "finished", 40)["exit_code"] == 3
-    assert rows(service, HELD) == []
+    notes = [tmp_path / "a", tmp_path / "b"]
+    jobs = [_inside(person, f"{HERE}/keeper.py {mine} {theirs}") for mine, theirs in (notes, notes[::-1])]
+    ends = {job: person.wait_for(job, "finished", 60)["outcome"] for job in jobs}
+    assert sorted(ends.values()) == ["completed", "failed"]
+    failed = next(job for job, outcome in ends.items() if outcome == "failed")
+    other = next(job for job in jobs if job != failed)
+    said = person.read(f"/jobs/{failed}/log/stderr.log")
+    assert "Impossible" in said
+    for job in jobs:
+        assert f"job {job} holds 9.3 GiB on gpu0 and waits for 9.3 GiB on gpu0" in said
+    assert "went on" in person.read(f"/jobs/{other}/log/stdout.log")
     assert live_leases(service) == 0
+
+
+def test_a_job_that_fails_with_a_lease_in_a_frame_leaves_its_room_to_whoever_waits(
+    at: tuple[LiveService, Person], tmp_path: Path
+) -> None:
+    service, person = at
+    code = f"""
+import os, time, tidegate
+def work():
+    kept = tidegate.cuda(16, device_id=0)
+    while not os.path.exists("{tmp_path}/fail"): time.sleep(0.01)
+    raise ValueError("in a frame that holds a lease")
+work()
+"""
+    job = _inside(person, f"-c '{code}'")
+    until(lambda: len(rows(service, HELD)) == 1, 40, "the grant")
+    waits = _reserver(person, device_uuids(service)[1], tmp_path / "door", device=0)
+    until(lambda: any(f"#{job}" in said for (said,) in rows(service, WAITS)), 40, "the other's wait")
+    (tmp_path / "fail").touch()
+    assert person.wait_for(job, "finished", 40)["exit_code"] == 1
+    until(lambda: rows(service, HELD) == [(device_uuids(service)[0], 12_000_000_000)], 20, "the other's grant")
+    _let_end(tmp_path / "door")
+    assert person.wait_for(waits, "finished")["outcome"] == "completed"
+    assert live_leases(service) == 0
+
+
+@pytest.mark.slow  # quick: the runner's own tests hold the grace, integration tests what becomes of a request
+def test_a_job_that_waits_inside_and_hears_nothing_is_ended_within_its_grace(
+    at: tuple[LiveService, Person], tmp_path: Path
+) -> None:
+    """It holds a lease, waits for another and ignores SIGTERM; the grace is a second."""
+    service, person = at
+    first, second, _ = device_uuids(service)
+    _holder(person, second, tmp_path / "other")
+    code = "import signal, tidegate; signal.signal(15, signal.SIG_IGN); a = tidegate.cuda(9, device_id=0); "
+    code += "tidegate.cuda(12, device_id=1)"
+    job = _inside(person, f'-c "{code}"')
+    until(lambda: rows(service, WAITS) != [] and rows(service, HELD) == [(first, 9 * 10**9)], 40, "its wait")
+    began = time.monotonic()
+    person.call(f"/api/v1/jobs/{job}/cancel", {})
+    ended = person.wait_for(job, "finished", 40)
+    assert time.monotonic() - began < 15
+    assert (ended["outcome"], "killed after the grace" in ended["sentence"]) == ("cancelled", True)
+    assert rows(service, HELD) == []
+    asked = "SELECT state FROM placement_insiderequest WHERE job_id = ? ORDER BY id"
+    assert rows(service, asked, job) == [("released",), ("withdrawn",)]
+
+
+def test_an_endless_stream_of_small_jobs_does_not_keep_a_large_request_waiting(
+    at: tuple[LiveService, Person], tmp_path: Path
+) -> None:
+    """Two small ones have the device at any moment, and more wait: what runs as the request comes is waited for."""
+    service, person = at
+    first, second, _ = device_uuids(service)
+    exact = {"gpu": "group", "min_devices": 1, "max_devices": 1, "memory": "exact", "per_device_memory": "11 GiB"}
+    begun = "SELECT count(*) FROM placement_job WHERE name = 'small' AND state != 'queued'"
+
+    def stream() -> int:
+        while rows(service, "SELECT count(*) FROM placement_job WHERE state = 'queued'")[0][0] < 3:
+            person.submit("sleep 0.7", name="small", device=first, declared_ram="64 MiB", time_limit_s=60, **exact)
+        return int(rows(service, begun)[0][0])
+
+    until(lambda: stream() >= 4, 40, "the stream to flow")
+    door = tmp_path / "door"
+    job = _reserver(person, second, door, 20, device=0)
+
+    def granted() -> bool:
+        stream()
+        return rows(service, HELD) == [(first, 20 * 10**9)]
+
+    until(granted, 60, "the large one's grant")
+    times = "SELECT asked_at, granted_at FROM placement_insiderequest WHERE job_id = ?"
+    asked, at_last = (datetime.fromisoformat(text) for text in rows(service, times, job)[0])
+    assert (at_last - asked).total_seconds() < 15
+    passed = "SELECT count(*) FROM placement_job j, placement_insiderequest r WHERE r.job_id = ? AND j.name = 'small'"
+    passed += " AND j.admitted_at > r.asked_at AND j.admitted_at < r.granted_at"
+    assert rows(service, passed, job)[0][0] <= 2, "those of the cycle in which it came"
+    _let_end(door)
+    assert person.wait_for(job, "finished")["outcome"] == "completed"
 
 
 def test_a_wait_outlasts_the_service(at: tuple[LiveService, Person], tmp_path: Path) -> None:
@@ -142,8 +237,7 @@ def test_a_wait_outlasts_the_service(at: tuple[LiveService, Person], tmp_path: P
     other_s.touch()
     service.start()
     until(lambda: rows(service, HELD) == [(second, 12_000_000_000)], 40, "the grant by the new service")
-    door.touch()
-    Path(f"{door}.end").touch()
+    _let_end(door)
     assert person.wait_for(job, "finished")["outcome"] == "completed"
 
 
@@ -167,9 +261,7 @@ def test_the_example_of_two_stages_is_run_again_when_others_need_what_it_holds(
     """It holds one device and asks for the one of a job that asks for its own: it held for less long, so it goes."""
     service, person = at
     notes = tmp_path / "notes"
-    other = person.submit(
-        f"exec {sys.executable} {HERE}/crosser.py 1 0 {notes}", gpu="none", declared_ram="200 MiB", reserves=True
-    )
+    other = _inside(person, f"{HERE}/crosser.py 1 0 {notes}")
     until(Path(f"{notes}.1").exists, 40, "the other's hold of the second device")
     job = person.submit(
         f"exec {sys.executable} {EXAMPLES}/two_stages.py --gb 16 --device 0 --against 1 --seconds 1",
