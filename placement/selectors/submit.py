@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import Q
 
 from placement.domain import sweeps
 from placement.domain.submission import Submission, looks_like_gpu
@@ -83,8 +84,8 @@ class Preselected:
 
 def preselect(user: AbstractBaseUser, command: str, workload_name: str) -> Preselected:
     """Return the devices to begin with: what it used last, else what the command looks like."""
-    if not Device.objects.filter(retired=False).exists():
-        return Preselected("none", "no device is declared")
+    if not Device.objects.filter(Q(measurable=True) | Q(any_gpu=True, kind="GPU"), retired=False).exists():
+        return Preselected("none", "no device is declared that is meant without naming its kind")
     jobs = Job.objects.order_by("-id").only("command", *ASKED)
     if workload_name:
         found = workload(workload_name)

@@ -1,4 +1,4 @@
-"""A machine without a GPU: main memory alone is learned, booked, measured and gated, with real bytes."""
+"""A machine without a GPU: main memory is learned, booked, measured and gated, with real bytes; and a TPU by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.scene import HOLDER, MIB, check, end_all, python, rows, scene, waits
-from tests.person import Person
+from tests.person import Person, Refusal
 from tests.service import LiveService
 from tests.wait import until
 
@@ -38,7 +38,9 @@ def test_a_learned_copy_waits_when_booked_room_or_real_memory_runs_out(
     until(lambda: (person.job(first)["used"].get("ram") or 0) >= JOB, 20, "its memory to be seen", 0.1)
     _readings(service, 4)
     _end(person, gate, first)
-    ((need,),) = rows(service, "SELECT json_extract(peaks, '$.ram') FROM calibration_sediment")
+    ((need,),) = rows(
+        service, f"SELECT json_extract(peaks, '$.ram') FROM calibration_sediment WHERE owner = 'job:{first}'"
+    )
     assert JOB <= need <= JOB + 60 * MIB
 
     # Booked: 3 GB are declared, so three copies fit.
@@ -77,6 +79,31 @@ def test_a_learned_copy_waits_when_booked_room_or_real_memory_runs_out(
     person.wait_for(fifth, "running")
     _end(person, gate, fifth)
     end_all(service, person)
+
+
+def test_an_admin_declares_a_tpu_by_hand_and_a_job_runs_on_it(at: tuple[LiveService, Person]) -> None:
+    service, person = at
+    (node,) = person.call("/api/v1/nodes")["nodes"]
+    said = {"kind": "tpu", "backends": ["xla"], "index": 5, "driver_number": 3, "declared": "16 GiB"}
+    device = person.call(f"/api/v1/nodes/{node['id']}/devices", said)["device"]
+    with pytest.raises(Refusal, match="tpu5 is only for requests that name its kind or backend"):
+        person.submit("true", gpu="one", declared_ram="20 MiB")
+    asked = {"gpu": "one", "device_kind": "tpu", "declared_ram": "20 MiB"}
+    with pytest.raises(Refusal, match="Nothing measures tpu5, so what a run needs there is never learned"):
+        person.submit("true", **asked)
+
+    there = person.submit('echo "sees $TPU_VISIBLE_CHIPS, $TIDEGATE_DEVICE_UUIDS"', declared_vram="8 GiB", **asked)
+    beside = person.submit('echo "sees $TPU_VISIBLE_CHIPS"', declared_ram="20 MiB")
+    job = person.wait_for(there, "finished")
+    assert (job["outcome"], job["device"]) == ("completed", device["uuid"])
+    assert f"sees 3, {device['uuid']}" in person.call(f"/api/v1/jobs/{there}/log")["text"]
+    person.wait_for(beside, "finished")
+    assert "sees -1" in person.call(f"/api/v1/jobs/{beside}/log")["text"]
+    assert not rows(service, "SELECT 1 FROM calibration_sediment WHERE json_extract(peaks, '$.vram') IS NOT NULL")
+    assert person.call(f"/api/v1/devices/{device['id']}")["device"]["pool"] is None
+
+    person.send(f"/declarations/device/{device['id']}/remove", b"")
+    assert not person.call("/api/v1/devices")["devices"]
 
 
 def _level(service: LiveService) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from calibration.domain.windows import Window
 from placement import snapshots
 from placement.models import Device, Job, Node, Role
 from placement.runner.identity import identify
+from placement.selectors.submit import preselect
 from placement.services import admission, cycle_row, device_environment, nodes, reserving, taking
 from placement.services.capping import stand
 from placement.services.reserving import Call
@@ -83,6 +84,7 @@ class TestRunning:
     def test_the_form_offers_its_kind_and_backend(self, client: Client, ann: Any) -> None:
         lonely = Node.objects.create(name="atlas", epoch=clock.epoch(), tick_clock=clock.now())
         tpu(ann, lonely)
+        assert preselect(ann, "python train.py", "").gpu == "none"  # it means no TPU by just looking like a run
         page = client.get("/submit").content.decode()
         assert '<option value="tpu">TPU</option>' in page
         assert '<option value="xla">XLA</option>' in page
