@@ -15,6 +15,8 @@ from placement.domain.pressure import limit_of, marks_of
 from placement.domain.snapshot import Device, Hold, Node, Pool
 
 GIVEN_UP = ("gone", "stale", "joining")
+UNSAID = "on"
+"""The figure of a check that lacks an amount: the device that nobody measures."""
 
 
 def standing(board: Board, place: Place) -> Iterator[Check]:
@@ -181,8 +183,8 @@ def ever(board: Board, demand: Demand, place: Place) -> Check:
         if part.at_most is None or least <= part.at_most:
             continue
         if part.unsaid:
-            figures = {"declared": pool.declared, "alone": "device"}
-            worst = worst or Check(Code.INFEASIBLE, False, text.unsaid(name), figures, pool.pool)
+            figures = {"declared": pool.declared, "alone": "device", UNSAID: name}
+            worst = worst or Check(Code.INFEASIBLE, False, text.unsaid([name]), figures, pool.pool)
             continue
         given = gives(part) or 0
         asked, most = text.less(least, given)

@@ -139,11 +139,11 @@ def first_run(
     return f"{sentence}; {who}." if who else f"{sentence}."
 
 
-def unsaid(name: str) -> str:
-    """Return what a job of which no need is known lacks on a device without readings."""
+def unsaid(devices: Sequence[str]) -> str:
+    """Return what a job of which no need is known lacks on devices without readings."""
     return (
-        f"Nothing measures {name}, so what a run needs there is never learned: say how much device memory it takes, "
-        "or take the device alone."
+        f"Nothing measures {names(devices)}, so what a run needs there is never learned: "
+        "say how much device memory it takes, or take the device alone."
     )
 
 

@@ -109,6 +109,9 @@ def test_without_bytes_it_is_asked_for_them_or_takes_the_whole_alone() -> None:
     assert "Nothing measures gpu0, so what a run needs there is never learned: say how much device memory" in (
         unsaid.headline
     )
+    both = asked(unread(), unread(1), vram=None, kind="TPU").headline
+    assert both.startswith("Can never start. Nothing measures gpu0 and gpu1, so")
+    assert both.count("Nothing measures") == 1
     snapshot = a_snapshot(a_node(unread()))
     job = a_waiting(1, None, kind="TPU")
     assert not could_ever(snapshot, job.request, job.estimate)[0].ok
