@@ -50,6 +50,8 @@ NETWORK_FILE_SYSTEMS = frozenset(
     ]
 )
 
+LOOKS_UP = 0.2  # seconds that a worker waits for a message before it sees that it was told to end
+
 
 class NetworkMount(RuntimeError):
     """The file broker's folder lies on a network file system; use Redis there."""
@@ -194,6 +196,10 @@ class Transport(virtual.Transport):
 
     def driver_version(self) -> str:
         return "1"
+
+    def drain_events(self, connection: Any, timeout: float | None = None) -> None:
+        """Wait for a message; a worker, which would wait for two seconds, looks up more often whether it is to end."""
+        super().drain_events(connection, None if timeout is None else min(timeout, LOOKS_UP))
 
 
 def _file_name(name: str) -> str:

@@ -201,3 +201,11 @@ def test_a_table_of_bindings_that_was_cut_off_loses_no_message(
     monkeypatch.setattr(Transport, "_declared", {})  # as in a process that has just started
     assert there_and_back() == {"id": "good"}
     assert table.read_text() == whole
+
+
+def test_a_worker_that_waits_looks_up_often_enough_to_end_soon(tmp_path: Path) -> None:
+    with connect(tmp_path) as connection, connection.Consumer(the_queue(), callbacks=[]):
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            connection.drain_events(timeout=20.0)
+        assert time.monotonic() - began < 10.0
