@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from placement.domain import text
 from placement.domain.decision import Check, Code, PlannedStart
 from placement.domain.demands import Part
-from placement.domain.device_sets import stays
 from placement.domain.future import TOLERANCE, Earliest, Then, earliest, ends, line, wanted
 from placement.domain.gate import Aside, Look
 from placement.domain.places import Board, Place
@@ -95,14 +94,14 @@ def bar_for(board: Board, waiting: Waiting, looks: Sequence[Look]) -> Bar | str:
 
 
 def to_plan(request: Request, places: Sequence[Place]) -> Sequence[Place]:
-    """Return the places that a plan may be about: of a group's as few devices as do, in sets that stay.
+    """Return the places that a plan may be about: of a group's as few devices as do.
 
     More devices are never free earlier, unless they share what the group takes together.
     """
     if request.gpu is not Gpu.GROUP:
         return places
     least = min((len(place.devices) for place in places), default=0) if request.group_memory is None else 0
-    return [p for p in places if len(p.devices) <= (least or len(p.devices)) and stays(p.node, p.devices)]
+    return [p for p in places if len(p.devices) <= (least or len(p.devices))]
 
 
 def is_of(place: Place, kept: KeptPlan) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import log2
 
+from placement.domain.demands import Demand
 from placement.domain.device_sets import together
 from placement.domain.places import Board, Place, place_of
 from placement.domain.requests import Request
@@ -15,7 +17,8 @@ from placement.domain.requests import Request
 class Spot:
     """One place for one demand. ``lead`` and ``ram`` number pools (``ram`` -1: the lead is all there is).
 
-    A group leads with each of its devices in turn; ``count`` of the ``others`` have to have as much room.
+    A group leads with each of its devices in turn; ``count`` of the ``others`` have to have as much room: all that it
+    may take on the node, its lead among them.
     """
 
     place: Place
@@ -31,14 +34,27 @@ class Spot:
     count: int = 0
 
 
+def shape(demand: Demand) -> tuple[object, ...]:
+    """Return what groups that are played as one have alike: how many devices of which, and bytes within a twelfth."""
+    request, asked = demand.request, demand.vram or demand.ram
+    where = request.node, request.device, request.kind, request.backend, request.engine, request.among
+    return request.min_devices, request.exclusive, where, *(_step(ask.need) for ask in (asked, demand.ram))
+
+
+def _step(amount: int | None) -> int | None:
+    """Return the eighth of a doubling in which an amount is."""
+    return None if amount is None else int(8 * log2(amount + 1))
+
+
 def leads(board: Board, request: Request) -> Iterator[Place]:
     """Yield each device that a group could lead with, as a place of its own."""
     seen = set()
-    for place in board.places(request):
-        for device in place.devices:
-            if (place.node.name, device.uuid) not in seen:
-                seen.add((place.node.name, device.uuid))
-                yield place_of(place.node, (device,), board.many)
+    known = [(place.node, place.devices) for place in board.places(request)]
+    for node, devices in (*known, *board.crowds(request)):
+        for device in devices:
+            if (node.name, device.uuid) not in seen:
+                seen.add((node.name, device.uuid))
+                yield place_of(node, (device,), board.many)
 
 
 def grouped(found: Sequence[Spot], least: int) -> Iterator[Spot]:
@@ -47,12 +63,14 @@ def grouped(found: Sequence[Spot], least: int) -> Iterator[Spot]:
     for spot in found:
         by_node[spot.node].append(spot)
     for spots in by_node.values():
+        known: dict[tuple[object, ...], tuple[int, ...]] = {}  # by what decides with whom a device is one group
         for spot in spots:
             own = spot.place.devices[0]
-            alike = [other for other in spots if other is not spot and together(own, other.place.devices[0])]
-            others = tuple(other.lead for other in alike) if least > 1 else ()
-            if len(alike) + 1 >= least:
-                yield replace(spot, others=others, count=least - 1)
+            sort = own.kind, own.measurable, own.backends
+            if sort not in known:
+                known[sort] = tuple(other.lead for other in spots if together(own, other.place.devices[0]))
+            if len(known[sort]) >= least:
+                yield replace(spot, others=known[sort] if least > 1 else (), count=least - 1)
 
 
 def companions(
@@ -62,7 +80,7 @@ def companions(
     fit = []
     for pool in spot.others:
         room = free[pool] if free[pool] < booked[pool] else booked[pool]
-        if room < spot.need or shut[pool] or ((spot.alone or pool in only) and there[pool]):
+        if pool == spot.lead or room < spot.need or shut[pool] or ((spot.alone or pool in only) and there[pool]):
             continue
         fit.append((-room if spot.cold else room, pool))
     return None if len(fit) < spot.count else tuple(pool for _, pool in sorted(fit)[: spot.count])

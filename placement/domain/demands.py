@@ -110,6 +110,16 @@ def over(part: Part) -> int:
     return -left if part.cold else left - (part.need or 0)
 
 
+def has_room(part: Part) -> bool:
+    """Return whether the pool has room for the part now, and could give it at all."""
+    left = part.ledger.left(part.margin)
+    if part.need is None or left is None or part.need > left:
+        return False
+    if part.at_most is not None and part.least > part.at_most:
+        return False
+    return not part.all or (part.need >= part.least and not part.pool.draining)
+
+
 def at_most(ledger: reservations.Ledger, margin: int) -> int | None:
     """Return what the pool could give to a candidate alone there; None before anything is known of it."""
     pool, knobs = ledger.pool, ledger.knobs

@@ -1,49 +1,55 @@
 """Which devices of a node a group may take together.
 
-Of eight devices or fewer every set is a place of its own: at most 255. Of more, a set is a row of neighbours, by number
-or by how much room they have when a cycle begins: shares of one size, given each to the device with the least left
-over, always go to such a row by room. What a cycle has started since is seen by the next.
+Of eight devices alike or fewer every set is a place of its own: at most 255. Of more, sets are chosen for each
+demand (many_devices.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from placement.domain.requests import Gpu, Request
 from placement.domain.snapshot import Device, Node
 
 FEW = 8
-_Order = Callable[[Device], tuple[int, ...]]
 
 
-def device_sets(node: Node, request: Request, by_room: _Order) -> Iterator[tuple[Device, ...]]:
-    """Yield each set that the request allows, its devices in the node's order.
-
-    ``by_room`` sorts devices by the room that they have now, those last that nobody can join.
-    """
+def device_sets(node: Node, request: Request) -> Iterator[tuple[Device, ...]]:
+    """Yield each set that the request allows, its devices in the node's order; none of several of a crowd."""
     there = [device for device in node.devices if allows(device, request)]
-    if request.gpu is not Gpu.GROUP:
+    if request.gpu is not Gpu.GROUP or request.min_devices == 1:
         yield from ((device,) for device in there)
+    if request.gpu is not Gpu.GROUP:
         return
-    kinds = _kinds(there, node, request.backend)
-    for count in counts(request, len(there)):
-        if count == 1:
-            yield from ((device,) for device in there)
-            continue
-        found: dict[tuple[str, ...], tuple[Device, ...]] = {}  # two may have several backends in common
-        for alike in kinds:
-            if len(alike) <= FEW:
-                sets: Iterable[tuple[Device, ...]] = combinations(alike, count)
-            else:
-                places = {device.uuid: place for place, device in enumerate(alike)}
-                rows = [*_rows(alike, count), *_rows(sorted(alike, key=by_room), count)]
-                sets = [tuple(sorted(row, key=lambda d: places[d.uuid])) for row in rows]
-            if len(alike) <= FEW and len(kinds) == 1:
-                yield from sets
-            else:
-                found |= {tuple(d.uuid for d in row): row for row in sets}
-        yield from found.values()
+    found: dict[tuple[str, ...], tuple[Device, ...]] = {}  # two may have several backends in common
+    for alike in _kinds(there, node, request.backend):
+        if len(alike) <= FEW:
+            for count in range(max(2, request.min_devices), min(request.max_devices, len(alike)) + 1):
+                found |= {tuple(device.uuid for device in row): row for row in combinations(alike, count)}
+    yield from found.values()
+
+
+def crowds(node: Node, request: Request) -> Iterator[list[Device]]:
+    """Yield the devices alike of which a group of several is chosen, where there are more than eight."""
+    if request.max_devices > 1:
+        there = [device for device in node.devices if allows(device, request)]
+        yield from (
+            some
+            for some in _kinds(there, node, request.backend)
+            if len(some) > FEW and len(some) >= request.min_devices
+        )
+
+
+def thinned(counts: Sequence[int]) -> list[int]:
+    """Return some of many numbers, in their order: all of a few, else the first, second, fourth … and last."""
+    if len(counts) <= FEW:
+        return list(counts)
+    found, at = [], 1
+    while at < len(counts):
+        found.append(counts[at - 1])
+        at *= 2
+    return [*found, counts[-1]]
 
 
 def allows(device: Device, request: Request) -> bool:
@@ -97,33 +103,3 @@ def _kinds(devices: Sequence[Device], node: Node, backend: str | None = None) ->
     by_size = sorted(found.values(), key=len, reverse=True)
     members = [frozenset(device.uuid for device in alike) for alike in by_size]
     return [one for n, one in enumerate(by_size) if not any(members[n] <= larger for larger in members[:n])]
-
-
-def counts(request: Request, devices: int) -> Sequence[int]:
-    """Return the numbers of devices to try on a node with so many, fewest first; of many only some between."""
-    low, high = request.min_devices, min(request.max_devices, devices)
-    if high - low < FEW:
-        return range(low, high + 1)
-    found = [low]
-    while found[-1] * 2 < high:
-        found.append(found[-1] * 2)
-    return [*found, high]
-
-
-def stays(node: Node, devices: Sequence[Device]) -> bool:
-    """Return whether the set is a place in each cycle, whoever runs: only such a one is kept for a plan."""
-    if len(devices) < 2:
-        return True
-    wanted = [device.uuid for device in devices]
-    for alike in _kinds(node.devices, node):
-        several = [device.uuid for device in alike]
-        if len(several) <= FEW or not set(wanted) <= set(several):
-            continue
-        first = several.index(wanted[0])
-        if wanted != several[first : first + len(wanted)]:
-            return False
-    return True
-
-
-def _rows(devices: Sequence[Device], count: int) -> Iterator[tuple[Device, ...]]:
-    return (tuple(devices[first : first + count]) for first in range(len(devices) - count + 1))

@@ -10,6 +10,7 @@ from placement.domain import checks
 from placement.domain.decision import Check
 from placement.domain.demands import demand_of
 from placement.domain.gate import SETS_SHOWN, about_ever
+from placement.domain.many_devices import all_places
 from placement.domain.places import Board
 from placement.domain.plan import after_queue
 from placement.domain.requests import Gpu, Request
@@ -22,7 +23,7 @@ def could_ever(snapshot: Snapshot, request: Request, estimate: Estimate) -> tupl
     So the request is infeasible exactly when the first check is not ok.
     """
     board, demand = Board(snapshot), demand_of(request, estimate)
-    asked = [checks.ever(board, demand, place) for place in board.places(request)]
+    asked = [checks.ever(board, demand, place) for place in all_places(board, demand)]
     serving = tuple(check for check in asked if check.ok)
     nearest = sorted(asked, key=lambda check: check.shortfall)[:SETS_SHOWN] if request.gpu is Gpu.GROUP else asked
     return serving or (about_ever(board, demand, asked), *nearest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from placement.domain.changes import Ends, after
@@ -11,7 +12,7 @@ from placement.domain.decision import Code
 from placement.domain.demands import waiting_demand
 from placement.domain.future import ends, frees
 from placement.domain.gate import Look, look
-from placement.domain.places import Board, Place
+from placement.domain.places import Board, Place, place_of
 from placement.domain.snapshot import Running, Snapshot, Waiting
 
 TOGETHER = 3  # so many jobs at most are looked for that have to end together; else all of a place
@@ -77,7 +78,9 @@ def _could(one: Look, gives: Mapping[str, Mapping[int, int]], gone: frozenset[in
 
 def _fits(snapshot: Snapshot, waiting: Waiting, place: Place, jobs: tuple[int, ...]) -> bool:
     board = Board(after(snapshot, waiting.job, (Ends(jobs),)))
-    there = next(p for p in board.places(waiting.request) if p.order == place.order)
+    node = board.nodes[place.node.name]
+    devices = tuple(device for device in node.devices if device.uuid in place.uuids)
+    there = place_of(node, devices, board.many) if devices else replace(place, node=node)
     return look(board, waiting_demand(waiting), there).ok
 
 

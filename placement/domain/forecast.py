@@ -17,6 +17,7 @@ from placement.domain.decision import Code, PlannedStart
 from placement.domain.demands import Demand, waiting_demand
 from placement.domain.durations import Sure, quantile
 from placement.domain.gate import about_job, barred, look
+from placement.domain.many_devices import all_places
 from placement.domain.places import Board
 from placement.domain.playing import Play
 from placement.domain.prerequisites import never_under
@@ -160,7 +161,7 @@ def _kept(board: Board, bar: Bar, told: PlannedStart | None) -> PlannedStart:
 
 
 def _why_never(board: Board, waiting: Waiting, demand: Demand) -> str:
-    looks = [look(board, demand, place) for place in board.places(demand.request)]
+    looks = [look(board, demand, place) for place in all_places(board, demand)]
     made = bar_for(board, waiting, looks)
     return made if isinstance(made, str) else "It waits behind older jobs whose own start cannot be told."
 

@@ -12,6 +12,7 @@ from placement.domain import answers, checks, prerequisites, text
 from placement.domain.choosing import best_fit
 from placement.domain.decision import Candidate, Check, Code, Decision, Grant, Verdict
 from placement.domain.demands import Demand, Part, is_promise, waiting_demand
+from placement.domain.many_devices import all_places
 from placement.domain.nowhere import no_place, only_named
 from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Exclusive, Gpu
@@ -73,7 +74,7 @@ def _looks(board: Board, demand: Demand) -> list[Look]:
     With more it asks for no less of any of them, unless they share an amount.
     """
     request = demand.request
-    places: Sequence[Place] = board.places(request)
+    places: Sequence[Place] = all_places(board, demand)
     if request.gpu is Gpu.GROUP and request.group_memory is None:
         few = [look(board, demand, p) for p in places if len(p.devices) == request.min_devices]
         if not any(one.ok for one in few):

@@ -18,6 +18,7 @@ from placement.domain.decision import Check
 from placement.domain.demands import Demand, at_most, waiting_demand
 from placement.domain.devices import Backend, Kind
 from placement.domain.gate import about_ever
+from placement.domain.many_devices import all_places
 from placement.domain.places import Board, Place
 from placement.domain.requests import Exclusive, Gpu, Request
 from placement.domain.snapshot import Device, Running, Waiting
@@ -126,7 +127,7 @@ def never(board: Board, waiting: Waiting, others: Mapping[str, int] = MappingPro
     ``others`` is what further steps and processes of the job hold, by pool: they go on, and will let go of it.
     """
     snapshot, demand = board.snapshot, waiting_demand(waiting)
-    places = board.places(waiting.request)
+    places = all_places(board, demand)
     asked = [checks.ever(board, demand, place) for place in places]
     if not any(check.ok for check in asked):
         return None if _away(board, waiting) else _impossible(board, demand, asked)
@@ -149,7 +150,7 @@ def never(board: Board, waiting: Waiting, others: Mapping[str, int] = MappingPro
 def nowhere(board: Board, waiting: Waiting) -> Never | None:
     """Return why no place could ever serve a request, however empty the node is; None where one could."""
     demand = waiting_demand(waiting)
-    asked = [checks.ever(board, demand, place) for place in board.places(waiting.request)]
+    asked = [checks.ever(board, demand, place) for place in all_places(board, demand)]
     if any(check.ok for check in asked) or _away(board, waiting):
         return None
     return _impossible(board, demand, asked)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from calibration.domain.estimate import Basis
 from placement.domain import reservations
 from placement.domain.demands import Ask, Demand, Part, at_most, over
-from placement.domain.device_sets import device_sets
+from placement.domain.device_sets import crowds, device_sets
 from placement.domain.first_runs import fair_ram, first_run_least, first_run_ram, share
 from placement.domain.knobs import Knobs
 from placement.domain.prerequisites import Holdings
@@ -58,11 +58,18 @@ def place_of(node: Node, devices: tuple[Device, ...], many: bool) -> Place:
     return Place(node, devices, f"{names} of {node.name}" if many else names, order)
 
 
+def _bare(request: Request) -> Request:
+    """Return a request without what makes no difference to where it may go; those of many jobs are then one."""
+    if not (request.exact or request.prefer_max):
+        return request
+    return replace(request, per_device_memory=None, group_memory=None, even=True, prefer_max=False)
+
+
 class Board:
     """The snapshot with what this cycle has started so far.
 
     ``memo`` keeps answers per node until a job starts there, each ledger its own until it changes, ``fixed`` those
-    that no start changes.
+    that no start changes. ``aside`` are the devices of an older job's plan, which others do well to leave.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -74,7 +81,9 @@ class Board:
         self.fixed: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
         self.holdings = Holdings(snapshot.running)
         self.version = 0
+        self.aside: frozenset[str] = frozenset()
         self._places: dict[Request, tuple[Place, ...]] = {}
+        self._crowds: dict[Request, tuple[tuple[Node, tuple[Device, ...]], ...]] = {}
         self._held: dict[str, dict[str, list[reservations.Holder]]] = {}
         self._ledgers: defaultdict[str, dict[str, reservations.Ledger]] = defaultdict(dict)
         self._on_node: defaultdict[str, list[Running]] = defaultdict(list)
@@ -147,30 +156,42 @@ class Board:
         return found
 
     def places(self, request: Request) -> tuple[Place, ...]:
-        """Return every place that the request allows, in stable order; a node that is gone is none."""
-        if request not in self._places:
-            self._places[request] = tuple(sorted(self._find(request), key=lambda p: p.order))
-        return self._places[request]
+        """Return the places that the request allows, in stable order; a node that is gone is none.
+
+        Of more than eight devices alike, sets are chosen for each demand beside these: many_devices.all_places.
+        """
+        known = self._places.get(request)
+        if known is None:
+            bare = _bare(request)
+            if bare not in self._places:
+                self._places[bare] = tuple(sorted(self._find(bare), key=lambda p: p.order))
+            known = self._places[request] = self._places[bare]
+        return known
+
+    def crowds(self, request: Request) -> tuple[tuple[Node, tuple[Device, ...]], ...]:
+        """Return the devices alike of each node of which a group is chosen, where there are more than eight."""
+        known = self._crowds.get(request)
+        if known is None:
+            bare = _bare(request)
+            if bare not in self._crowds:
+                some = [(node, tuple(alike)) for node in self._allowed(bare) for alike in crowds(node, bare)]
+                self._crowds[bare] = tuple(some)
+            known = self._crowds[request] = self._crowds[bare]
+        return known
+
+    def _allowed(self, request: Request) -> Iterator[Node]:
+        for node in self.snapshot.nodes:
+            if node.state != "gone" and request.node in (None, node.name) and node.runs(request.engine):
+                yield node
 
     def _find(self, request: Request) -> list[Place]:
         found = []
-        for node in self.snapshot.nodes:
-            if node.state == "gone" or request.node not in (None, node.name) or not node.runs(request.engine):
-                continue
+        for node in self._allowed(request):
             if request.gpu is Gpu.NONE:
                 found.append(Place(node, (), f"RAM of {node.name}", (node.name, -1, "")))
                 continue
-            sets = device_sets(node, request, lambda device: self._by_room(device, request.exclusive))
-            found += [place_of(node, devices, self.many) for devices in sets]
+            found += [place_of(node, devices, self.many) for devices in device_sets(node, request)]
         return found
-
-    def _by_room(self, device: Device, wanted: Exclusive) -> tuple[int, ...]:
-        """Return the key that sorts devices by the room they have now; last those that nobody can join."""
-        here = self.on_device(device)
-        alone = wanted is Exclusive.DEVICE or device.exclusive_only
-        shut = device.draining or in_force(device.hold, self.snapshot.wall) or (alone and bool(here))
-        shut = shut or any(r.cold or r.exclusive is Exclusive.DEVICE for r in here)
-        return shut, self.ledger(device.pool, device.measurable).left(0) or 0, device.index
 
     def parts(self, demand: Demand, place: Place) -> tuple[Part, ...]:
         """Return what the job would need of each pool there: devices as granted, then RAM; no pool twice."""
@@ -182,7 +203,7 @@ class Board:
             return (*self._members(demand.request, vram, devices), ram)
         device = devices[0]
         if device.pool.pool != node.ram.pool:
-            return (self._device_part(vram, device, demand.request.exclusive), ram)
+            return (self.device_part(vram, device, demand.request.exclusive), ram)
         return (self._one_pool(vram, device, ram),)
 
     def _members(self, request: Request, vram: Ask, devices: tuple[Device, ...]) -> list[Part]:
@@ -191,14 +212,14 @@ class Board:
         if not request.even:
             return self._by_share(request, vram, devices)
         if request.group_memory is None:
-            return sorted((self._device_part(vram, device, alone) for device in devices), key=over)
-        rest, found = list(devices), []
-        for amount in request.shares(len(devices)):
-            asked = replace(vram, need=amount)
-            parts = sorted((self._device_part(asked, device, alone) for device in rest), key=over)
-            one = next((part for part in parts if over(part) >= 0), parts[-1])
-            rest = [device for device in rest if device.pool.pool != one.pool.pool]
-            found.append(one)
+            return sorted((self.device_part(vram, device, alone) for device in devices), key=over)
+        lefts = [self.ledger(device.pool, device.measurable).left(vram.margin) or 0 for device in devices]
+        rest = sorted(zip(lefts, devices, strict=True), key=lambda one: one[0])
+        shares, found = request.shares(len(devices)), []
+        asked = {amount: replace(vram, need=amount) for amount in set(shares)}
+        for amount in shares:
+            at = next((number for number, (left, _) in enumerate(rest) if left >= amount), -1)
+            found.append(self.device_part(asked[amount], rest.pop(at)[1], alone))
         return found
 
     def _by_share(self, request: Request, vram: Ask, devices: tuple[Device, ...]) -> list[Part]:
@@ -212,7 +233,7 @@ class Board:
         ever = [max(0, (at_most(ledger, 0) or 0) - own) for ledger in ledgers]
         shares = by_room(amount, now if sum(now) >= amount and min(now) > 0 else ever)
         parts = [
-            self._device_part(replace(vram, need=share + own), device, request.exclusive)
+            self.device_part(replace(vram, need=share + own), device, request.exclusive)
             for device, share in zip(devices, shares, strict=True)
         ]
         return sorted(parts, key=lambda part: -(part.need or 0))
@@ -230,7 +251,8 @@ class Board:
         margin, basis = max(ram.margin, vram.margin), min(ram.basis, vram.basis)
         return Part(ledger, both, ram.least + vram.need, margin, basis, ram.cold, most)
 
-    def _device_part(self, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
+    def device_part(self, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
+        """Return what is asked of a device with memory of its own, remembered until the pool changes."""
         ledger = self.ledger(device.pool, device.measurable)
         key = "device", ask.need, ask.margin, ask.basis.value, ask.at_least, exclusive is Exclusive.NO or ask.exact
         found: Part | None = ledger.answers.get(key)

@@ -206,6 +206,7 @@ class Cycle:
         self.bar = self._prospects.bar(waiting)
         if self.bar is not None:
             self._guard = Guard(self.board, self.bar)
+            self.board.aside = frozenset(self.bar.look.place.uuids)
 
     def refused(self, waiting: Waiting) -> Decision:
         """Return why a job that was asked and did not start waits, as things stand after the last start."""

@@ -187,7 +187,7 @@ class Play(PlayState):
             return False
         if not spot.count:
             return True
-        any_will_do = not spot.alone and not self.stage.only and len(spot.others) + 1 == self.stage.devices[node]
+        any_will_do = not spot.alone and not self.stage.only and len(spot.others) == self.stage.devices[node]
         return self._so_many(spot) and (any_will_do or self._others(spot) is not None)
 
     def _so_many(self, spot: Spot) -> bool:

@@ -45,7 +45,8 @@ class Promises:
             return None
         others: dict[int, int] = {}
         if spot.count and over >= 0:
-            found = sorted((*self._from(p, spot.need, free[p], booked[p], at, empty), p) for p in spot.others)
+            rest = [pool for pool in spot.others if pool != lead]
+            found = sorted((*self._from(p, spot.need, free[p], booked[p], at, empty), p) for p in rest)
             chosen = [one for one in found if one[1] >= 0][: spot.count]
             if len(chosen) < spot.count:
                 return None

@@ -12,10 +12,12 @@ from placement.domain.demands import Demand, waiting_demand
 from placement.domain.future import ENDLESS, ends, first_room, line, pressure, wanted
 from placement.domain.gate import look
 from placement.domain.levels import Ask
+from placement.domain.many_devices import places
 from placement.domain.places import Board, Place, in_force
 from placement.domain.requests import Exclusive
 from placement.domain.rooms import Kind, Rooms
 from placement.domain.snapshot import Running, Waiting
+from placement.domain.soonest_sets import kept_set, soonest_sets
 from placement.domain.spots import Several, Spot
 
 
@@ -46,13 +48,15 @@ class Prospects:
     def _chosen(self, waiting: Waiting, demand: Demand, kind: Kind, hope: Hope) -> list[Place]:
         """Return the place that is free first, and that of a plan which the job already has."""
         soonest: tuple[float, tuple[str, int, str], Place] | None = None
-        for spot, start in hope.places:
-            place = spot.place
+        known = [(spot.place, start) for spot, start in hope.places]
+        for place, start in (*known, *hope.sets(demand)):
             at = self._second(demand, place, start)
             if at is not None and (soonest is None or (at, place.order) < soonest[:2]):
                 soonest = at, place.order, place
         kept = waiting.plan
         mine = [spot.place for spot in kind.spots if kept is not None and is_of(spot.place, kept)]
+        if kept is not None and not mine:  # of many devices it is a set that was chosen once, and stays the plan's
+            mine = kept_set(self._board, waiting.request, kept)
         return mine if soonest is None or soonest[2] in mine else [soonest[2], *mine]
 
     def _second(self, demand: Demand, place: Place, start: float) -> float | None:
@@ -66,21 +70,39 @@ class Prospects:
 class Hope:
     """The places of one request that the end of jobs can open, and bounds on what those will ever have."""
 
-    __slots__ = ("bounded", "none", "places", "ram", "takes_device", "version", "vram")
+    __slots__ = ("board", "bounded", "crowds", "none", "places", "ram", "takes_device", "version", "vram")
 
     def __init__(self, board: Board, kind: Kind) -> None:
-        self.version = board.version
+        self.board, self.version = board, board.version
         self.none: set[Ask] = set()
         asked = kind.request.exclusive
         planned = {place.order for place in to_plan(kind.request, [spot.place for spot in kind.spots])}
         spots = [spot for spot in kind.spots if spot.place.order in planned]
         self.places = [(spot, start) for spot in spots if (start := _opens(board, spot, asked)) is not None]
+        crowds = [
+            (crowd, [(s, at) for s in crowd if (at := _opens(board, s, asked)) is not None]) for crowd in kind.crowds
+        ]
+        self.crowds = [(tuple(spot.place.devices[0] for spot in crowd), some) for crowd, some in crowds]
+        few = max(2, kind.request.min_devices)
         there = [spot.place for spot, _ in self.places]
+        for _, some in self.crowds:  # of so many none has more than the last of those that will have most
+            joined = sorted((spot.place for spot, _ in some), key=lambda place: -_last(board, place, device=True))
+            there += joined[few - 1 : few]
         self.ram = max((_last(board, place, device=False) for place in there), default=-1)
         self.vram = max((_last(board, place, device=True) for place in there), default=-1)
         even = kind.request.group_memory is None
         self.bounded = asked is Exclusive.NO and even and not any(spot.unified for spot, _ in self.places)
         self.takes_device = kind.takes_device
+
+    def sets(self, demand: Demand) -> Iterator[tuple[Place, float]]:
+        """Yield sets of many devices alike that are free soon, and the second from which nobody's presence is there."""
+        for alike, some in self.crowds:
+            starts = {spot.place.devices[0].uuid: at for spot, at in some}
+            devices = [device for device in alike if device.uuid in starts]
+            if devices:
+                node = some[0][0].place.node
+                for place in places(self.board, node, alike, soonest_sets(self.board, demand, devices, starts)):
+                    yield place, max(starts[uuid] for uuid in place.uuids)
 
     def refuses(self, vram: int | None, ram: int | None) -> bool:
         """Return whether no place will ever have that much, by the bounds alone."""

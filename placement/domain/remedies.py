@@ -19,6 +19,7 @@ from placement.domain.fewest import fewest
 from placement.domain.future import ENDLESS, ends
 from placement.domain.gate import look
 from placement.domain.lifting import comes, lifted
+from placement.domain.many_devices import all_places
 from placement.domain.places import Board, in_force, name_of
 from placement.domain.plan import Cycle, ordered
 from placement.domain.requests import Exclusive, Gpu
@@ -149,7 +150,7 @@ def _by_ends(snapshot: Snapshot, job: int, first: tuple[Change, ...], came: floa
     """Return for each place the fewest jobs whose end makes room there, the soonest place first."""
     board, waiting = Board(snapshot), mine(snapshot, job)
     demand, found, seen = waiting_demand(waiting), [], set()
-    looks = [look(board, demand, place) for place in to_plan(waiting.request, board.places(waiting.request))]
+    looks = [look(board, demand, place) for place in to_plan(waiting.request, all_places(board, demand))]
     if waiting.request.gpu is Gpu.GROUP:
         looks = sorted(looks, key=lambda one: one.near)[:SETS]
     for one in looks:
@@ -256,7 +257,7 @@ def _by_hand(snapshot: Snapshot, job: int, first: tuple[Change, ...]) -> Iterato
     """Yield the places that would serve if a person let them: released, or taken out of a drain."""
     board, waiting, wall = Board(snapshot), mine(snapshot, job), snapshot.wall
     done: set[Change] = set()
-    for place in board.places(waiting.request):
+    for place in all_places(board, waiting_demand(waiting)):
         steps: list[Change] = []
         node = place.node
         for device in place.devices:

@@ -7,11 +7,12 @@ cycle, so who fits nowhere once fits nowhere until it ends, and is not looked fo
 from __future__ import annotations
 
 from calibration.domain.estimate import Estimate
-from placement.domain.demands import Part, demand_of
+from placement.domain.demands import demand_of, has_room
 from placement.domain.levels import Ask, Asked
+from placement.domain.many_devices import chosen, could_hold
 from placement.domain.places import Board, Place, place_of
 from placement.domain.requests import Exclusive, Gpu, Request
-from placement.domain.snapshot import Running, Waiting
+from placement.domain.snapshot import Device, Node, Running, Waiting
 from placement.domain.spots import Evenly, Needs, Several, Side, Spot
 
 _UNKNOWN: Asked = (None, 0, 0)
@@ -23,10 +24,13 @@ Fit = tuple[Spot | Several, Needs, bool]
 class Kind:
     """Places that one request allows, with bounds above which a need is refused without a look at each."""
 
-    __slots__ = ("bounded", "evenly", "lowers", "ram", "refused", "request", "spots", "takes_device", "version", "vram")
+    __slots__ = (
+        *("bounded", "crowds", "evenly", "lowers", "ram", "refused", "request", "spots", "takes_device"),
+        *("version", "vram"),
+    )
 
-    def __init__(self, request: Request, spots: list[Spot | Several], version: int) -> None:
-        self.request, self.spots = request, spots
+    def __init__(self, request: Request, spots: list[Spot | Several], crowds: list[list[Spot]], version: int) -> None:
+        self.request, self.spots, self.crowds = request, spots, crowds
         self.evenly = request.gpu is Gpu.GROUP and request.group_memory is None
         self.lowers = request.exclusive is not _NO and not request.exact  # alone on a card, less may do
         self.takes_device = request.gpu is not Gpu.NONE
@@ -37,7 +41,11 @@ class Kind:
         """Set the bounds to the most that an open place has now."""
         self.version = version
         wanted = self.request.exclusive
-        there = [spot for spot in self.spots if not spot.closed(wanted)]
+        there: list[Spot | Several] = [spot for spot in self.spots if not spot.closed(wanted)]
+        few = max(2, self.request.min_devices)
+        for crowd in self.crowds:  # of so many of them none has more than the last of those that have most
+            joined = sorted((spot for spot in crowd if not spot.closed(wanted)), key=lambda spot: -spot.most)
+            there += joined[few - 1 : few]
         self.ram = max((spot.side.ram.most_now for spot in there), default=-1)
         self.vram = max((spot.most for spot in there), default=-1)
         even = self.request.group_memory is None  # else the more devices, the less is asked of each
@@ -50,9 +58,10 @@ class Rooms:
     def __init__(self, board: Board) -> None:
         self.board = board
         self.sides: dict[str, Side] = {}
-        self.spots: dict[tuple[str, int, str], Spot | Several] = {}
         self._of_device: dict[tuple[str, str | None], Spot] = {}
         self._kinds: dict[Request, Kind] = {}
+        self._most: dict[tuple[int, Exclusive], tuple[int, list[int]]] = {}
+        self._crowds: dict[int, list[Spot]] = {}  # by the devices of the board that they are, so that it is one list
         # By identity first, as equal requests and estimates are mostly the same object; the object is kept with
         # its answer, so that its id cannot become another's.
         self._kind_by_id: dict[int, tuple[Request, Kind]] = {}
@@ -66,7 +75,8 @@ class Rooms:
         found = self._kinds.get(request)
         if found is None:
             spots = [self._spot(place) for place in self.board.places(request)]
-            found = self._kinds[request] = Kind(request, spots, self.board.version)
+            crowds = [self._crowd(node, alike) for node, alike in self.board.crowds(request)]
+            found = self._kinds[request] = Kind(request, spots, crowds, self.board.version)
         self._kind_by_id[id(request)] = request, found
         return found
 
@@ -78,13 +88,44 @@ class Rooms:
         return known[1]
 
     def _spot(self, place: Place) -> Spot | Several:
-        if place.order not in self.spots:
-            self.spots[place.order] = self._several(place) if len(place.devices) > 1 else self._single(place)
-        return self.spots[place.order]
+        return self._several(place) if len(place.devices) > 1 else self._single(place)
 
     def _several(self, place: Place) -> Several:
-        members = tuple(self._single(place_of(place.node, (device,), self.board.many)) for device in place.devices)
+        members = tuple(self.member(place.node, device) for device in place.devices)
         return Several(place, members[0].side, members)
+
+    def member(self, node: Node, device: Device) -> Spot:
+        """Return the place of one device of a group."""
+        known = self._of_device.get((node.name, device.uuid))
+        return known or self._single(place_of(node, (device,), self.board.many))
+
+    def _crowd(self, node: Node, alike: tuple[Device, ...]) -> list[Spot]:
+        if id(alike) not in self._crowds:  # the board keeps them
+            self._crowds[id(alike)] = [self.member(node, device) for device in alike]
+        return self._crowds[id(alike)]
+
+    def places(self, waiting: Waiting, kind: Kind, fitting: bool = False) -> list[Spot | Several]:
+        """Return all that is looked at for a job: the places of its request, and the sets chosen for its demand."""
+        if not kind.crowds:
+            return kind.spots
+        demand = demand_of(waiting.request, waiting.estimate)
+        return [*kind.spots, *(self._several(place) for place in chosen(self.board, demand, fitting))]
+
+    def _hopeless(self, kind: Kind) -> bool:
+        """Return whether not even the devices of a crowd that have most have room for what they would share."""
+        request = kind.request
+        if kind.spots or request.group_memory is None:
+            return False
+        return not any(could_hold(request, self._most_of(crowd, request.exclusive)) for crowd in kind.crowds)
+
+    def _most_of(self, crowd: list[Spot], wanted: Exclusive) -> list[int]:
+        """Return what the open devices of a crowd have now, most first, found anew after each start."""
+        key = id(crowd), wanted
+        known = self._most.get(key)
+        if known is None or known[0] != self.board.version:
+            rooms = sorted((spot.most for spot in crowd if not spot.closed(wanted)), reverse=True)
+            known = self._most[key] = self.board.version, rooms
+        return known[1]
 
     def _single(self, place: Place) -> Spot:
         node, uuid = place.node, place.device.uuid if place.device else None
@@ -110,9 +151,9 @@ class Rooms:
                 device = spot.place.device
                 spot.device.refresh(self.board.ledger(device.pool, device.measurable))
 
-    def open(self) -> tuple[tuple[str, int, str], ...]:
-        """Return the places, of those that were asked about, which neither people nor their health keep shut."""
-        return tuple(sorted(order for order, spot in self.spots.items() if not spot.shut))
+    def open(self) -> tuple[tuple[str, str], ...]:
+        """Return the devices, of those that were asked about, which neither people nor their health keep shut."""
+        return tuple(sorted((node, uuid or "") for (node, uuid), spot in self._of_device.items() if not spot.shut))
 
     def fitting(self, waiting: Waiting) -> list[Fit]:
         """Return the places where the job has room now, whatever stands against the job itself."""
@@ -121,12 +162,12 @@ class Rooms:
         vram, ram = ask[0][0], ask[1][0]
         if kind.bounded and ((ram or 0) > kind.ram or (kind.takes_device and (vram or 0) > kind.vram)):
             return []
-        if ask in kind.refused:
+        if ask in kind.refused or self._hopeless(kind):
             return []
         wanted, lowers = kind.request.exclusive, kind.lowers
         found: list[Fit] = []
         evenly = Evenly(ask, wanted, lowers) if kind.evenly else None
-        for spot in kind.spots:
+        for spot in self.places(waiting, kind, fitting=True):
             if evenly is not None and isinstance(spot, Several):
                 if (needs := evenly.fits(spot)) is not None:
                     found.append((spot, needs, spot.takes_all(ask)))
@@ -151,7 +192,7 @@ class Rooms:
             spot.ever(ask, kind.lowers)
             if isinstance(spot, Spot) and not spot.unified
             else self._parts(waiting, spot, now=False) is not None
-            for spot in kind.spots
+            for spot in self.places(waiting, kind)
         )
 
     def _parts(self, waiting: Waiting, spot: Spot | Several, now: bool) -> Needs | None:
@@ -159,19 +200,12 @@ class Rooms:
         parts = self.board.parts(demand_of(waiting.request, waiting.estimate), spot.place)
         if any(part.at_most is not None and part.least > part.at_most for part in parts):
             return None
-        if now and not all(_has_room(part) for part in parts):
+        if now and not all(has_room(part) for part in parts):
             return None
         return tuple((part.pool.pool, part.need or 0, part.margin) for part in parts)
 
 
 _NO = Exclusive.NO
-
-
-def _has_room(part: Part) -> bool:
-    left = part.ledger.left(part.margin)
-    if part.need is None or left is None or part.need > left:
-        return False
-    return not part.all or (part.need >= part.least and not part.pool.draining)
 
 
 def _ask(estimate: Estimate) -> Ask:

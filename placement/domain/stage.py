@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from placement.domain import checks
 from placement.domain.caps import Caps, Taken
-from placement.domain.companions import Spot, grouped, leads
+from placement.domain.companions import Spot, grouped, leads, shape
 from placement.domain.decision import Code
 from placement.domain.demands import Demand, Part
 from placement.domain.durations import Length, Sure, expected, overdue
@@ -23,6 +23,7 @@ Back = tuple[tuple[int, int, int], ...]  # (pool, measured bytes, booked bytes)
 Event = tuple[float, int, int, int, int, Back, Sure, bool, bool, tuple[int, ...]]
 """When, whose, whether it leaves (1, else -1), lead, node, what comes back, how sure, what it opens: device, node; and
 the pools of a group beside its lead."""
+MOST_KINDS = 48  # of more different demands, groups that are much alike are played as one
 ENDLESS_ROOM = 1 << 62  # of a pool that nobody can measure: its declaration decides alone
 
 
@@ -87,6 +88,7 @@ class Stage:
         self.shut: dict[int, str] = {}  # why nothing starts at a demand's places
         self._numbers: dict[tuple[str, str], int] = {}
         self._kinds: dict[tuple[Demand, Taken], int] = {}
+        self._alike: dict[tuple[tuple[object, ...], Taken], int] = {}
         self.caps = Caps(r for node in board.nodes for r in board.on_node(node))
         self.takes: list[Taken] = []  # by kind
         self._state: dict[tuple[str, int, str], tuple[str, float]] = {}
@@ -162,11 +164,24 @@ class Stage:
         """Return the number of a demand under its caps; its places are found when it is first asked for."""
         key = demand, takes
         found = self._kinds.get(key)
+        if found is None and demand.request.gpu is Gpu.GROUP:
+            found = self._much_alike(demand, takes)
         if found is None:
             found = self._kinds[key] = len(self.kinds)
             self.kinds.append({})
             self.takes.append(takes)
             self._find(demand)
+            self._alike.setdefault((shape(demand), takes), found)
+        return found
+
+    def _much_alike(self, demand: Demand, takes: Taken) -> int | None:
+        """Return the number of a group much like this one, where there are more different ones than are played."""
+        if len(self.kinds) < MOST_KINDS:
+            return None
+        found = self._alike.get((shape(demand), takes))
+        if found is None or self.shut.get(found):
+            return None
+        self._kinds[demand, takes] = found
         return found
 
     def _find(self, demand: Demand) -> None:

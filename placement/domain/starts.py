@@ -72,6 +72,7 @@ def explained(snapshot: Snapshot, starts: Sequence[Start]) -> Iterator[Decision]
     for start in starts:
         if start.bar is not None and (guard is None or guard.bar is not start.bar):
             guard = Guard(board, start.bar)
+            board.aside = frozenset(start.bar.look.place.uuids)
         aside = None if guard is None else asking(guard, start.waiting)
         decision = decide_on(board, start.waiting, pressing.asking(start.waiting, aside))
         if decision.grant != start.grant:

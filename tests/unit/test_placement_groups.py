@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from placement.domain.changes import Ends
 from placement.domain.conditions import Conditions, Quota
 from placement.domain.decision import Code, Verdict
+from placement.domain.demands import waiting_demand
 from placement.domain.forecast import forecast
 from placement.domain.gate import decide
+from placement.domain.many_devices import all_places
 from placement.domain.places import Board
 from placement.domain.plan import plan
 from placement.domain.remedies import remedies
@@ -149,13 +151,15 @@ def test_groups_start_wholly_within_both_rooms_and_an_exclusive_holder_alone(sna
         assert made.explain(waiting.job).headline
 
 
-def test_few_devices_are_taken_as_every_set_and_many_as_neighbours() -> None:
+def test_of_few_devices_every_set_is_looked_at_and_of_many_few() -> None:
     request = a_waiting(1, GIB, group=(1, 8)).request
     assert len(Board(cards([24] * 8)).places(request)) == 255
-    many = Board(cards([24] * 20)).places(a_waiting(1, GIB, group=(2, 3)).request)
-    assert len(many) == 19 + 18
-    crossed = Board(cards([20, 24, 21, 24, 22, 24, 23, 24, 24])).places(a_waiting(1, GIB, group=(2, 2)).request)
-    assert ("GPU-0", "GPU-2") in {place.uuids for place in crossed}  # neighbours by room
+    for job in (
+        a_waiting(1, GIB, group=(2, 64)),
+        a_waiting(1, None, group=(2, 64), together=64 * GIB),
+        a_waiting(1, None, group=(2, 64), together=64 * GIB, even=False),
+    ):
+        assert len(all_places(Board(cards([24 - n % 9 for n in range(64)])), waiting_demand(job))) < 64
 
 
 @given(st.lists(st.integers(0, 24), min_size=9, max_size=20), st.integers(2, 4), st.integers(1, 20))

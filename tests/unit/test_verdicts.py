@@ -196,6 +196,7 @@ def in_full(snapshot: Snapshot) -> tuple[list[Decision], Bar | None]:
                 demand = waiting_demand(waiting)
                 made = bar_for(board, waiting, [look(board, demand, p) for p in board.places(demand.request)])
                 bar = made if isinstance(made, Bar) else None
+                board.aside = frozenset(bar.look.place.uuids if bar else ())
     return found, bar
 
 
