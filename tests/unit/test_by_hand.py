@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from placement.domain.decision import Code, Decision, Verdict
-from placement.domain.device_sets import allows, device_sets, most_together, stays
+from placement.domain.device_sets import allows, device_sets, most_together
 from placement.domain.feasibility import could_ever
 from placement.domain.forecast import forecast
 from placement.domain.gate import decide, started
@@ -17,7 +18,8 @@ from placement.domain.places import Board
 from placement.domain.plan import plan
 from placement.domain.remedies import remedies
 from placement.domain.requests import Exclusive, Gpu, Request
-from placement.domain.snapshot import Device, Snapshot
+from placement.domain.snapshot import Device, KeptPlan, Snapshot
+from placement.domain.soonest_sets import kept_set
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting
 from tests.examples import examples
 from tests.unit.test_verdicts import worlds
@@ -140,7 +142,7 @@ def test_a_measured_device_is_taken_where_nobody_said_how_much() -> None:
 
 def sets_of(*devices: Device, count: int, **words: Any) -> set[tuple[int, ...]]:
     request = Request(Gpu.GROUP, min_devices=count, max_devices=count, **words)
-    found = [tuple(d.index for d in one) for one in device_sets(a_node(*devices), request, lambda d: (d.index,))]
+    found = [tuple(d.index for d in one) for one in device_sets(a_node(*devices), request)]
     assert len(found) == len(set(found))
     return set(found)
 
@@ -171,12 +173,13 @@ def test_two_backends_in_common_make_no_set_twice_and_one_each_makes_none() -> N
     assert sets_of(*chain, count=3) == set()
 
 
-def test_of_many_devices_a_plan_keeps_only_sets_that_stay() -> None:
+def test_of_many_devices_a_plan_keeps_its_set_for_who_may_still_have_it() -> None:
     node = a_node(*(a_device(index=n, more_backends=("OPENCL",) if n % 2 else ()) for n in range(20)))
-    odd = [d for d in node.devices if d.index % 2]
-    assert stays(node, node.devices[3:5])
-    assert not stays(node, (node.devices[3], node.devices[9]))
-    assert not stays(node, odd[1:3])  # neighbours among those with OPENCL, and not among those with CUDA
+    board, kept = Board(a_snapshot(node)), KeptPlan("atlas", ("GPU-3", "GPU-8"), 0.0)
+    pair = Request(Gpu.GROUP, min_devices=2, max_devices=2)
+    assert [place.uuids for place in kept_set(board, pair, kept)] == [("GPU-3", "GPU-8")]
+    assert not kept_set(board, replace(pair, backend="OPENCL"), kept)
+    assert not kept_set(board, replace(pair, min_devices=3, max_devices=3), kept)
 
 
 def test_a_running_jobs_ask_matches_any_of_a_devices_backends() -> None:
