@@ -47,6 +47,7 @@ class Line:
     artifact: str
     outlives: datetime | None
     leaves: datetime | None
+    or_else: str  # what becomes of the job where it has not left by then
     still: str  # what is still measured of one that was taken back, "" for nothing
     can_revoke: bool
 
@@ -84,6 +85,7 @@ def _line(row: InsideRequest, names: Mapping[str, str], may_revoke: bool, job: J
         artifact=row.artifact,
         outlives=row.outlives if held else None,
         leaves=row.revoke_at if held else None,
+        or_else=", else the job is ended" if held and job.workload and job.workload.revoked_ends else "",
         still=_still(row, names, job) if state is RequestState.REVOKED and row.leaving else "",
         can_revoke=may_revoke and held and row.revoke_at is None,
     )

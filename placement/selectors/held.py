@@ -74,7 +74,7 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
         used = whole((mapping(job.used) if peaks is None else peaks).get(pool))
         granted = whole(charge.get("granted"))
         held, cap, margin = (whole(charge.get(name)) for name in ("held", "cap", "margin"))
-        top = cap or granted
+        top = cap or granted or held  # where nothing is held what is used is all of it
         near = ", extrapolated since the last exact reading" if charge.get("approximate") and peaks is None else ""
         of_several = pool != RAM and len(job.devices) > 1  # of which the most that one held is kept, not whose it was
         mark = "≈ " if near else "" if peaks is None else "peak, at most " if of_several else "peak "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +15,16 @@ from django.test import Client
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement.domain.decision import Code
-from placement.models import Job, Lease
-from placement.services import lifecycle, taking
+from placement.domain.jobs import State
+from placement.domain.taken import Wish
+from placement.models import Device, Job, Lease, Notice, Role
+from placement.services import accounts, jobs, lifecycle, taking
 from tests.integration.hardware_box import Box, Card, boxed, job_on
-from tests.integration.loop_here import MIB
+from tests.integration.loop_here import GIB, MIB, Here, here
+from tests.integration.rows import a_user
+from tests.wait import until
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
 HELD = {RAM: 16 * MIB}
 
 
@@ -63,3 +70,51 @@ def test_its_processes_go_on_and_what_they_use_is_given_to_nobody(
     assert (refused.grant, refused.code) == (None, Code.NO_ROOM)
     assert box.ask((24576 - 8000) * MIB).grant is not None
     assert box.proc.root.joinpath("901").exists()
+
+
+@pytest.fixture
+def node(settings: Any, tmp_path: Path) -> Iterator[Here]:
+    with here(settings, tmp_path) as made:
+        yield made
+
+
+def test_an_operator_ends_it_and_the_notebook_beside_it_lives(
+    node: Here, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real processes: what waits for the hold is ended; what its person started is not touched, and seen as theirs."""
+    monkeypatch.setattr(taking, "account_of", lambda job: accounts.worker_name())
+    uuid = Device.objects.get().uuid
+    job = node.reach(taking.take(node.user, Wish("testnode", uuid, 6 * GIB, 7200)), State.RUNNING)
+    program = f"import simgpu; simgpu.Device().hold({8 * GIB}); print('has it', flush=True); input()"
+    beside = {**os.environ, "PYTHONPATH": "calibration/probes", "TIDEGATE_SIMULATED": str(settings.SIMULATED_DIR)}
+    notebook = subprocess.Popen(
+        [sys.executable, "-S", "-c", program], env=beside, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert notebook.stdout is not None
+        assert notebook.stdout.readline() == "has it\n"
+
+        def counts() -> bool:
+            node.tick()
+            job.refresh_from_db()
+            return job.used.get(uuid) == 8 * GIB and job.charges[uuid]["held"] == 8 * GIB
+
+        until(counts, 20, "the notebook's memory as the hold's", 0.05)
+        jobs.cancel(a_user("olga", Role.ADMIN), job.pk)
+        node.end(job)
+        assert job.outcome == "cancelled"
+        assert Notice.objects.filter(user=node.user, job=job, sentence__startswith="Cancelled by olga").exists()
+        assert not Lease.objects.filter(released_at=None).exists()
+        assert notebook.poll() is None
+        node.tick()
+        pool = PoolNow.objects.get(pool=uuid)
+        assert (pool.external, pool.external_who[0][0]) == (8 * GIB, notebook.pid)
+        waits = node.submit("exit 0", gpu="one", declared_vram=17 * GIB)
+        node.tick()
+        waits.refresh_from_db()
+        assert (waits.state, waits.code) == (State.QUEUED, "no_room")
+        assert str(notebook.pid) in waits.headline
+    finally:
+        notebook.kill()
+        notebook.communicate()
+    node.end(waits)
