@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import connection
-from django.db.models import Func, Model, QuerySet, TextField
+from django.db.models import Model, QuerySet, TextField
+from django.db.models.expressions import RawSQL
 
 from placement.domain.snapshot import Waiting
 from placement.models import Job, Workload
@@ -109,20 +111,21 @@ class Queue:
 _NOT_MADE: Any = None
 
 
-class _Row(Func):
-    """Columns as one text: to compare rows nobody has to understand them, and one text is compared at once."""
-
-    output_field = TextField()
-    function = "JSON_ARRAY"
-
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return self.as_sql(compiler, connection, template="ROW(%(expressions)s)::text", **context)
-
-
 def _raw(queue: QuerySet[Job]) -> list[tuple[int, str]]:
     """Return each job's number, and its watched columns as one text."""
-    watched = [f.attname for f in Job._meta.concrete_fields if f.name not in UNREAD]
-    return list(queue.annotate(row=_Row(*watched)).values_list("pk", "row"))
+    return list(queue.annotate(row=RawSQL(_row(connection.vendor), (), TextField())).values_list("pk", "row"))
+
+
+@cache
+def _row(vendor: str) -> str:
+    """Return the columns as one text, in SQL: to compare rows nobody has to understand them, and texts compare at once.
+
+    Made once: as an expression of sixty columns Django needs longer to write it down than a short queue takes.
+    """
+    name, table = connection.ops.quote_name, Job._meta.db_table
+    watched = [f.column for f in Job._meta.concrete_fields if f.name not in UNREAD]
+    columns = ", ".join(f"{name(table)}.{name(column)}" for column in watched)
+    return f"ROW({columns})::text" if vendor == "postgresql" else f"JSON_ARRAY({columns})"
 
 
 def _brought_up(kept: dict[int, tuple[Hashable, Any]], now: Iterable[Any]) -> dict[int, tuple[Hashable, Any]]:
