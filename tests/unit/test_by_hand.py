@@ -134,6 +134,14 @@ def test_who_has_the_whole_is_no_first_run_that_settles() -> None:
     assert not started(Board(snapshot), job, grant).cold
 
 
+def test_who_waits_there_is_told_when_the_bookings_leave_room() -> None:
+    waiting = a_waiting(1, 4 * GIB, kind="TPU", limit=60.0)
+    running = a_running(9, 13 * GIB, None, limit=100.0, elapsed=40.0)
+    made = plan(a_snapshot(a_node(unread()), running=(running,), waiting=(waiting,)))
+    found = forecast(made.board, made.waits(), made.bar)[1]
+    assert (found.node, found.devices, found.waits_for) == ("atlas", ("GPU-0",), (9,))
+
+
 def test_a_measured_device_is_taken_where_nobody_said_how_much() -> None:
     found = asked(a_device(), unread(1, "GPU", "ROCM", any_gpu=True), vram=None)
     assert found.grant is not None

@@ -222,6 +222,13 @@ NUMBERED = UUIDS | {"TIDEGATE_DEVICE_INDICES": "5,2"}
         (NUMBERED | {"HIP_VISIBLE_DEVICES": "1"}, "rocm", ("GPU-bb",)),
         (NUMBERED, "rocm", ("GPU-aa", "GPU-bb")),
         (NUMBERED | {"CUDA_VISIBLE_DEVICES": ""}, "opencl", ("GPU-aa", "GPU-bb")),
+        (NUMBERED | {"TIDEGATE_OPENCL_UUIDS": "GPU-bb", "TIDEGATE_OPENCL_INDICES": "2"}, "opencl", ("GPU-bb",)),
+        (NUMBERED | {"TIDEGATE_OPENCL_UUIDS": ""}, "opencl", None),  # none of its own, and nothing hides the others
+        (NUMBERED | {"ZE_AFFINITY_MASK": "2,5"}, "xpu", ("GPU-bb", "GPU-aa")),
+        (NUMBERED | {"ZE_AFFINITY_MASK": "9999"}, "xpu", ("",)),
+        (NUMBERED | {"TPU_VISIBLE_CHIPS": "2,5"}, "xla", ("GPU-bb", "GPU-aa")),
+        (NUMBERED | {"TPU_VISIBLE_CHIPS": "-1"}, "xla", ()),
+        (NUMBERED | {"CUDA_VISIBLE_DEVICES": "5,2"}, "xla", ("GPU-aa", "GPU-bb")),  # on GPUs
     ],
 )
 def test_what_a_process_sees(env: dict[str, str], backend: str, sees: tuple[str, ...] | None) -> None:

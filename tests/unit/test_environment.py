@@ -61,6 +61,25 @@ def test_whoever_asks_for_more_sees_several_devices_in_the_order_given() -> None
     assert device_variables([])["CUDA_VISIBLE_DEVICES"] == ""
 
 
+def test_each_interface_has_its_own_mask_and_what_is_declared_besides_is_hidden() -> None:
+    tpu = [Seen("HAND-a", 3, ("XLA",), "TPU"), Seen("HAND-b", 1, ("XLA",), "TPU")]
+    on = device_variables(tpu, there={"XLA", "TPU", "CUDA", "XPU"})
+    assert (on["TPU_VISIBLE_CHIPS"], on["ZE_AFFINITY_MASK"], on["CUDA_VISIBLE_DEVICES"]) == ("1,3", "9999", "")
+    assert on["TIDEGATE_DEVICE_INDICES"] == "3,1"
+    beside = device_variables([Seen("GPU-a", 0)], there={"CUDA", "ROCM", "XLA", "TPU"})
+    assert (beside["TPU_VISIBLE_CHIPS"], beside["HIP_VISIBLE_DEVICES"], beside["CUDA_VISIBLE_DEVICES"]) == (
+        "-1",
+        "-1",
+        "0",
+    )
+    rocm = device_variables([Seen("HAND-c", 1, ("ROCM", "OPENCL"))], there={"CUDA", "ROCM", "OPENCL"})
+    assert (rocm["ROCR_VISIBLE_DEVICES"], rocm["HIP_VISIBLE_DEVICES"], rocm["CUDA_VISIBLE_DEVICES"]) == ("1", "0", "")
+    xpu = device_variables([Seen("HAND-d", 2, ("XPU",))], there={"XPU"})
+    assert (xpu["ZE_AFFINITY_MASK"], xpu["CUDA_VISIBLE_DEVICES"]) == ("2", "")
+    opencl = device_variables([Seen("HAND-e", 0, ("OPENCL",))], there={"OPENCL"})
+    assert not {"ZE_AFFINITY_MASK", "TPU_VISIBLE_CHIPS"} & opencl.keys()
+
+
 class TestFrameworks:
     def test_the_share_is_the_cap_less_a_context_of_the_whole_device(self) -> None:
         found = framework_variables(6000 * MIB, 24000 * MIB, {}, 512 * MIB)
