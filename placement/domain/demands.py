@@ -129,6 +129,17 @@ def at_most(ledger: reservations.Ledger, margin: int) -> int | None:
     return min(pool.declared, pool.total - (pool.reserved or 0) - alone)
 
 
+def unread(ledger: reservations.Ledger, ask: Ask, *, alone: bool) -> Part:
+    """Return the part of a job of which no need is known, where none can be learned: the whole, if it is alone.
+
+    Beside others it has no place there before somebody says how much.
+    """
+    whole = ledger.pool.declared
+    if not alone:
+        return Part(ledger, None, whole, 0, ask.basis, False, -1, unsaid=True)
+    return Part(ledger, whole, max(whole, ask.at_least), 0, Basis.DECLARED, False, whole)
+
+
 def gives(part: Part) -> int | None:
     """Return the largest need of the same basis that the pool could serve alone: its margin grows with the need."""
     pool, most = part.pool, at_most(part.ledger, 0)

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from calibration.domain.estimate import Basis
 from placement.domain import reservations
-from placement.domain.demands import Ask, Demand, Part, at_most, over
+from placement.domain.demands import Ask, Demand, Part, at_most, over, unread
 from placement.domain.device_sets import crowds, device_sets
 from placement.domain.first_runs import fair_ram, first_run_least, first_run_ram, share
 from placement.domain.knobs import Knobs
@@ -263,7 +262,7 @@ class Board:
     def _of_device(self, ledger: reservations.Ledger, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
         most = at_most(ledger, ask.margin)
         if ask.need is None and not ledger.measurable:
-            return self._unread(ledger, ask, device, exclusive)
+            return unread(ledger, ask, alone=exclusive is not Exclusive.NO or device.exclusive_only)
         if ask.need is None:
             left = ledger.left(0)
             least = max(first_run_least(device, self.knobs), ask.at_least)
@@ -273,16 +272,6 @@ class Board:
         if exclusive is not Exclusive.NO and not ask.exact and most is not None and most < need <= whole:
             need = most  # alone on a card it may have the whole of it, less what is always kept
         return Part(ledger, need, need, ask.margin, ask.basis, False, most)
-
-    def _unread(self, ledger: reservations.Ledger, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
-        """Return the part of a job of which no need is known, on a device where none can be learned: the whole, alone.
-
-        Beside others it has no place there before somebody says how much.
-        """
-        whole = device.pool.declared
-        if exclusive is Exclusive.NO and not device.exclusive_only:
-            return Part(ledger, None, whole, 0, ask.basis, False, -1, unsaid=True)
-        return Part(ledger, whole, max(whole, ask.at_least), 0, Basis.DECLARED, False, whole)
 
     def _ram_part(self, ask: Ask, node: Node, devices: int) -> Part:
         ledger = self.ledger(node.ram)
