@@ -59,12 +59,16 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """The booked ledger. declared - leased = room, which is negative where a declaration was lowered."""
+    """The booked ledger. declared - leased = room, which is negative where a declaration was lowered.
+
+    ``unheld`` is the part of it that jobs are measured to use without holding any of the pool.
+    """
 
     declared: int
     leased: int
     room: int
     holders: tuple[tuple[int, int], ...]  # (job, lease), largest first
+    unheld: tuple[tuple[int, int], ...] = ()
 
 
 def floor(pool: Pool, knobs: Knobs) -> int:
@@ -141,6 +145,13 @@ class Ledger:
         """Return (job, lease), largest first."""
         return _largest_first((h.job, h.charge.held) for h in self.holders)
 
+    @cached_property
+    def unheld(self) -> tuple[tuple[int, int], ...]:
+        """Return (job, bytes) of those that hold nothing here and use it, largest first."""
+        return _largest_first(
+            (h.job, h.charge.held) for h in self.holders if not (h.charge.granted or h.charge.promise)
+        )
+
     def measured(self, margin: int) -> int | None:
         """Return the measured room for a candidate with this margin, None where free is unknown."""
         base = self.free_less_growth
@@ -184,12 +195,13 @@ class Ledger:
             grown.__dict__["growing"] = _with(self.growing, more.job, more.growth)
         if "leases" in self.__dict__:
             grown.__dict__["leases"] = _with(self.leases, more.job, more.charge.held)
+        grown.__dict__["unheld"] = self.unheld  # whoever starts is granted something
         grown.__dict__["back"] = Kept(back.floor, cushion, max(back.floor, cushion))
         return grown
 
     def booking(self) -> Booked:
         """Return the booked ledger with each of its terms."""
-        return Booked(self.pool.declared, self.leased, self.booked, self.leases)
+        return Booked(self.pool.declared, self.leased, self.booked, self.leases, self.unheld)
 
 
 def ledger(pool: Pool, running: Iterable[Running], knobs: Knobs, measurable: bool = True) -> Ledger:

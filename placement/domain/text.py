@@ -103,11 +103,17 @@ def booked(need: int, pool: Pool, booking: Booked, many: bool) -> str:
     if not booking.leased:
         are = "is" if need <= booking.room else "is all that is"
         return f"Needs {asked}; {left} {are} declared {on(pool, many)}."
-    holders = jobs(j for j, _ in booking.holders)
-    return (
-        f"Needs {asked}; {gib(booking.declared)} declared {on(pool, many)} "
-        f"less {gib(booking.leased)} leased by {holders} leaves {left}."
-    )
+    return f"Needs {asked}; {gib(booking.declared)} declared {on(pool, many)} less {_taken(booking)} leaves {left}."
+
+
+def _taken(booking: Booked) -> str:
+    without = sum(amount for _, amount in booking.unheld)
+    users = [job for job, _ in booking.unheld]
+    holders = [job for job, _ in booking.holders if job not in users]
+    parts = [f"{gib(booking.leased - without)} leased by {jobs(holders)}"] if holders else []
+    if users:
+        parts.append(f"{gib(without)} that {jobs(users)} {'uses' if len(users) == 1 else 'use'} without a lease")
+    return " and ".join(parts)
 
 
 def hold(what: str, hold: Hold, wall: float) -> str:

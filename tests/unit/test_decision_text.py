@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from placement.domain import text
 from placement.domain.gate import decide
 from placement.domain.history import worth_writing
 from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Hold, Pool
+from placement.domain.snapshot import Charge, Hold, Pool
 from placement.domain.wire import decision_json
 from tests.builders import GIB, MIB, a_device, a_node, a_pool, a_ram, a_running, a_snapshot, a_waiting
 
@@ -62,6 +63,18 @@ def test_the_booked_sentence_names_who_leases() -> None:
     node = a_node(a_device(24 * GIB, declared=10 * GIB))
     headline = decide(a_snapshot(node, running=running), a_waiting(1, 3 * GIB)).headline
     assert headline == "Needs 3.0 GiB; 10.0 GiB declared on gpu0 less 8.0 GiB leased by #38 and #39 leaves 2.0 GiB."
+
+
+def test_what_is_used_without_a_lease_is_told_apart_from_leases() -> None:
+    first, left = a_running(38, 4 * GIB, 0), a_running(39, device=None)
+    left = replace(left, devices=("GPU-0",), charges={"GPU-0": Charge(0, 3 * GIB, 3 * GIB, 0)}, more=True)
+    node = a_node(a_device(24 * GIB, 3 * GIB, declared=10 * GIB))
+    said = "Needs 4.0 GiB; 10.0 GiB declared on gpu0 less {} leaves {}."
+    both = decide(a_snapshot(node, running=(first, left)), a_waiting(1, 4 * GIB)).headline
+    assert both == said.format("4.0 GiB leased by #38 and 3.0 GiB that #39 uses without a lease", "3.0 GiB")
+    also = replace(left, job=40, charges={"GPU-0": Charge(0, 4 * GIB, 4 * GIB, 0)})
+    alone = decide(a_snapshot(node, running=(left, also)), a_waiting(1, 4 * GIB)).headline
+    assert alone == said.format("7.0 GiB that #40 and #39 use without a lease", "3.0 GiB")
 
 
 def test_ram_is_named_by_its_node() -> None:
