@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import servers
-from tests.examples import quick_run
+from tests.examples import quick_run, whatever_the_pace
 
 # Imported by pytest before anything reads the settings. A child (xdist) inherits its parent's directory.
 _DATA = os.environ.get("TIDEGATE_TEST_DATA") or tempfile.mkdtemp(prefix="tidegate-test-")
@@ -33,6 +33,7 @@ def _only_unit_tests(arguments: list[str]) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Before any test module is read: decorators ask for it.
+    whatever_the_pace()
     if config.getoption("markexpr") == "not slow":
         quick_run()
     if not _only_unit_tests(config.args):
