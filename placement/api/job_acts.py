@@ -67,6 +67,9 @@ def change(request: HttpRequest, job_id: Id, asked: ChangeBody) -> dict[str, Any
         declared_ram=asked.declared_ram,
         declared_vram=asked.declared_vram,
         time_limit_s=asked.time_limit_s,
+        devices=asked.devices,
+        per_device_memory=asked.per_device_memory,
+        group_memory=asked.group_memory,
         beside=asked.beside,
         anywhere=asked.anywhere,
     )

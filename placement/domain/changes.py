@@ -15,7 +15,7 @@ from placement.domain.future import frees
 from placement.domain.jobs import Outcome, State
 from placement.domain.places import Board
 from placement.domain.pressure import marks_of
-from placement.domain.requests import Exclusive
+from placement.domain.requests import Exclusive, fewer
 from placement.domain.snapshot import Device, Node, Pool, Snapshot, Waiting
 
 
@@ -112,12 +112,17 @@ class Comes:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """Its person asks for something else. None: as it is. ``declared`` in bytes by kind, with the estimate then."""
+    """Its person asks for something else. None: as it is. ``declared`` in bytes by kind, with the estimate then.
+
+    ``devices`` is the least that its group takes; ``reserved`` the exact bytes, by the name of a request's field.
+    """
 
     estimate: Estimate | None = field(default=None, repr=False)
     workers: int | None = None
     limit: float | None = None  # wall-clock seconds
     declared: Mapping[str, int] = field(default_factory=dict)
+    devices: int | None = None
+    reserved: Mapping[str, int] = field(default_factory=dict)
     beside: bool = False  # no longer alone on its device or machine
     anywhere: bool = False  # no longer on one named node or device
 
@@ -132,6 +137,10 @@ class Edited:
             request = replace(request, exclusive=Exclusive.NO)
         if self.anywhere:
             request = replace(request, node=None, device=None)
+        if self.devices is not None:
+            request = fewer(request, self.devices)
+        if self.reserved:
+            request = replace(request, **self.reserved)  # type: ignore[arg-type]  # bytes, by name
         return replace(
             waiting,
             request=request,

@@ -5,16 +5,15 @@ Each remedy holds: a cycle on the snapshot after its steps starts the job. Bytes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from calibration.domain.estimate import Basis, Estimate
-from calibration.domain.resources import MIB
 from placement.domain.bars import to_plan
 from placement.domain.changes import Change, Edited, Ends, Opened, Released, after, mine
 from placement.domain.decision import Code
 from placement.domain.demands import waiting_demand
 from placement.domain.durations import Sure
+from placement.domain.edits import Declaring, ForWorkers, OnDevices, found_by
 from placement.domain.fewest import fewest
 from placement.domain.future import ENDLESS, ends
 from placement.domain.gate import look
@@ -22,18 +21,11 @@ from placement.domain.lifting import comes, lifted
 from placement.domain.many_devices import all_places
 from placement.domain.places import Board, in_force, name_of
 from placement.domain.plan import Cycle, ordered
-from placement.domain.requests import Exclusive, Gpu
+from placement.domain.requests import Gpu
 from placement.domain.snapshot import Snapshot, Waiting
 
-ForWorkers = Callable[[int], Estimate]
-Declaring = Callable[[str, int], Estimate]
-
-MOST_WORKERS = 64  # as a preview looks for
 SETS = 6  # of the sets of devices that a group could take, the nearest to a start
 PLACES = 3  # ends are told of so many places
-_MINUTE = 60.0  # seconds; limits are told in whole ones
-_SPARE = 30.0  # seconds that a limit is shorter than the time that is left: a click comes later than what it answers
-_STEP = 64 * MIB  # a smaller declaration is looked for in such steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +57,18 @@ class Remedy:
 
 
 def remedies(
-    snapshot: Snapshot, job: int, for_workers: ForWorkers | None = None, declaring: Declaring | None = None
+    snapshot: Snapshot,
+    job: int,
+    for_workers: ForWorkers | None = None,
+    declaring: Declaring | None = None,
+    on_devices: OnDevices | None = None,
 ) -> tuple[Remedy, ...]:
     """Return what would start the job, what comes by itself first; () where nothing of this kind would.
 
     One remedy without steps: the next cycle starts it.
 
-    ``for_workers`` gives the estimate at a worker count, ``declaring`` the one with so many bytes declared of a kind.
+    ``for_workers`` gives the estimate at a worker count, ``declaring`` the one with so many bytes declared of a kind,
+    ``on_devices`` that of a group of at least so many devices.
     """
     first = lifted(snapshot, job)
     if first is None:
@@ -84,7 +81,7 @@ def remedies(
     found = [
         *_by_ends(cleared, job, first, came),
         *_by_requests(cleared, job, first, came),
-        *_by_edit(cleared, job, first, for_workers, declaring),
+        *_by_edit(cleared, job, first, for_workers, declaring, on_devices),
         *_by_hand(cleared, job, first),
     ]
     return tuple(found)
@@ -191,6 +188,7 @@ def _by_edit(
     first: tuple[Change, ...],
     for_workers: ForWorkers | None,
     declaring: Declaring | None,
+    on_devices: OnDevices | None,
 ) -> Iterator[Remedy]:
     """Yield what the job could ask for instead so that it starts at once."""
     cycle, waiting = _at_its_turn(snapshot, job), mine(snapshot, job)
@@ -200,57 +198,7 @@ def _by_edit(
         start = _start(cycle, made) if cycle.may_start(made) else None
         return None if start is None else _remedy((*first, edit), start, None)
 
-    if for_workers is not None:
-        for count in range(min(waiting.workers - 1, MOST_WORKERS), 0, -1):
-            if found := tried(Edited(for_workers(count), workers=count)):
-                yield found
-                break
-    if waiting.request.exclusive is not Exclusive.NO and (found := tried(Edited(beside=True))):
-        yield found
-    named = waiting.request.node is not None or waiting.request.device is not None
-    if named and (found := tried(Edited(anywhere=True))):
-        yield found
-    if (limit := _short_enough(cycle, waiting)) and (found := tried(Edited(limit=limit))):
-        yield found
-    if declaring is not None:
-        for kind in ("vram", "ram"):
-            if found := _declared(waiting, kind, declaring, tried):
-                yield found
-
-
-def _short_enough(cycle: Cycle, waiting: Waiting) -> float | None:
-    """Return a time limit, in whole minutes, with which it would be over before an older job's plan; None for none.
-
-    Where runs like it are known to take longer, it would only be cut off.
-    """
-    if cycle.bar is None:
-        return None
-    left = cycle.bar.at - cycle.snapshot.at - _SPARE
-    limit = left // _MINUTE * _MINUTE
-    if limit < _MINUTE or (waiting.limit is not None and waiting.limit <= limit):
-        return None
-    return None if waiting.learned is not None and waiting.learned > limit else limit
-
-
-def _declared(
-    waiting: Waiting, kind: str, declaring: Declaring, tried: Callable[[Edited], Remedy | None]
-) -> Remedy | None:
-    """Return the largest smaller declaration that starts, None where the charge does not stand on one."""
-    pool = waiting.estimate.pools.get(kind)
-    if pool is None or pool.basis is not Basis.DECLARED or not pool.need:
-        return None
-    if kind == "vram" and (waiting.request.gpu is Gpu.NONE or waiting.request.exact):
-        return None
-    low, high, best = 0, (pool.need - 1) // _STEP, None
-    while low < high:
-        middle = (low + high + 1) // 2
-        amount = middle * _STEP
-        found = tried(Edited(declaring(kind, amount), declared={kind: amount}))
-        if found is None:
-            high = middle - 1
-        else:
-            low, best = middle, found
-    return best
+    yield from found_by(cycle, waiting, tried, for_workers, declaring, on_devices)
 
 
 def _by_hand(snapshot: Snapshot, job: int, first: tuple[Change, ...]) -> Iterator[Remedy]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 
@@ -83,6 +83,12 @@ class Request:
     def largest_share(self, devices: int) -> int:
         """Return the most exact bytes that one of so many devices is asked for."""
         return self.shares(devices)[0]
+
+
+def fewer(request: Request, devices: int) -> Request:
+    """Return a group of at least so many devices instead; one of exactly so many stays one of an exact number."""
+    exactly = request.min_devices == request.max_devices
+    return replace(request, min_devices=devices, max_devices=devices if exactly else request.max_devices)
 
 
 @lru_cache(maxsize=4096)

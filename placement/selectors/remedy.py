@@ -13,10 +13,11 @@ from calibration.domain.estimate import Estimate
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.resources import gib, workers_of
 from placement import conditions, estimates, inside, snapshots
-from placement.domain import text
+from placement.domain import group_keys, text
 from placement.domain.changes import Change, Comes, Edited, Ends, Met, Opened, Released
 from placement.domain.durations import Sure
 from placement.domain.remedies import Remedy, remedies
+from placement.domain.requests import fewer
 from placement.domain.snapshot import Snapshot
 from placement.domain.streaks import HOLDER
 from placement.models import Job
@@ -26,6 +27,7 @@ from placement.selectors.kept import Kept
 
 WORKERS = "TIDEGATE_WORKERS"  # the variable in which a run finds how many it may start
 POLLED = 2.0  # seconds that a poll's answer may be old; the button's service and the gate look again
+OF = {"per_device_memory": " of each device", "group_memory": " of the group together"}
 _QUEUE = 2_000  # with more waiting jobs than this nothing is looked for: each look plays those before it
 _worlds: Kept[Snapshot] = Kept()
 _ways: Kept[tuple[Remedy, ...]] = Kept()
@@ -67,7 +69,7 @@ def ways(job: Job, foretold: Expected | None, no_account: Callable[[Any], str], 
 def _asked(job: Job) -> Hashable:
     """Return what a kept answer is for: the job as it stands, and the decision that it was last told."""
     own = job.workers, job.declared_ram, job.declared_vram, job.exclusive, job.held_by, job.node_wanted
-    return job.pk, job.decided_at, job.device_wanted, *own
+    return job.pk, job.decided_at, job.device_wanted, str(job.devices_wanted), *own
 
 
 def _found(job: Job, no_account: Callable[[Any], str], anyhow: float) -> tuple[Remedy, ...]:
@@ -83,7 +85,13 @@ def _found(job: Job, no_account: Callable[[Any], str], anyhow: float) -> tuple[R
     def declaring(kind: str, amount: int) -> Estimate:
         return estimates.estimate_of(_as(job, **{f"declared_{kind}": amount}), version, instrument)
 
-    return remedies(snapshot, job.pk, for_workers, declaring)
+    def on_devices(count: int) -> Estimate:
+        request = fewer(job.request(), count)
+        asked = {**(job.devices_wanted or {}), "min": request.min_devices, "max": request.max_devices}
+        made = _as(job, devices_wanted=asked, key_params=group_keys.on_devices(job.key_params, request))
+        return estimates.estimate_of(made, version, instrument)
+
+    return remedies(snapshot, job.pk, for_workers, declaring, on_devices)
 
 
 def _with(snapshot: Snapshot, job: Job, no_account: str, version: int, instrument: InstrumentKnobs) -> Snapshot:
@@ -153,6 +161,11 @@ def _words(step: Change, job: Job) -> str:
     return ""
 
 
+def devices(count: int) -> str:
+    """Return a number of devices in words."""
+    return f"{count} {'device' if count == 1 else 'devices'}"
+
+
 def _released(step: Released) -> str:
     if step.until is not None:
         return "when its hold ends" if step.what == "job" else f"when the hold of {step.name or 'the queue'} ends"
@@ -180,6 +193,14 @@ def _edited(step: Edited, job: Job) -> str:
         return "beside others, no longer alone"
     if step.anywhere:
         return "on any device, not only the one that it names"
+    if step.devices is not None:
+        asked = job.request()
+        least = "" if asked.min_devices == asked.max_devices else "at least "
+        return f"with {least}{devices(step.devices)} instead of {asked.min_devices}"
+    if step.reserved:
+        ((name, amount),) = step.reserved.items()
+        was, of = getattr(job.request(), name), OF[name] if job.gpu == "group" else ""
+        return f"with {gib(amount, was)} of device memory reserved{of} instead of {gib(was, amount)}"
     kinds = {"vram": "device memory", "ram": "RAM"}
     ((kind, amount),) = step.declared.items()
     before = job.declared_vram if kind == "vram" else job.declared_ram
@@ -198,6 +219,13 @@ def _button(step: Edited, job: Job) -> tuple[str, tuple[tuple[str, str], ...], s
         return "Run beside others", (("beside", "1"),), ""
     if step.anywhere:
         return "Run anywhere", (("anywhere", "1"),), ""
+    if step.devices is not None:
+        hint = "Its command finds them in CUDA_VISIBLE_DEVICES, and has to make do with them."
+        return f"Take {devices(step.devices)}", (("devices", str(step.devices)),), hint
+    if step.reserved:
+        ((name, amount),) = step.reserved.items()
+        hint = "It is stopped where it uses much more than that."
+        return f"Reserve {gib(amount)}", ((name, str(amount)),), hint
     ((kind, amount),) = step.declared.items()
     hint = "It is stopped where it uses much more than that."
     return f"Declare {gib(amount)}", ((f"declared_{kind}", str(amount)),), hint

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -19,7 +18,8 @@ from calibration.domain.fingerprint import fingerprint
 from calibration.domain.keys import typed_command_key, workload_key
 from placement.domain import retries, terms
 from placement.domain.errors import NotYours, Refused
-from placement.domain.requests import Gpu, Request
+from placement.domain.group_keys import on_devices
+from placement.domain.requests import Gpu
 from placement.domain.submission import Submission, problems
 from placement.models import Device, IrrelevantArgument, Job, Role, Workload
 from placement.services import members, secrets
@@ -208,18 +208,8 @@ def _set_key(job: Job, keys: Keys) -> None:
         job.key_workload, job.key_params, job.key_script = key.workload[:200], key.params, key.script[:500]
         files = [Path(key.source)] if key.source else []
     if job.gpu == Gpu.GROUP:
-        job.key_params = _on_devices(job.key_params, job.request())
+        job.key_params = on_devices(job.key_params, job.request())
     job.key_fingerprint = keys.fingerprint(files)
-
-
-def _on_devices(params: str, request: Request) -> str:
-    """Return a key's parameters with the number of devices asked for: on more of them a run needs less of each."""
-    low, high = request.min_devices, request.max_devices
-    said = str(low) if low == high else f"{low} to {high}"
-    known = json.loads(params)
-    if isinstance(known, dict):
-        return json.dumps({**known, "devices taken": said}, ensure_ascii=False, sort_keys=True)
-    return json.dumps([f"devices: {said}", *known], ensure_ascii=False)
 
 
 def _workload(submission: Submission) -> Workload | None:

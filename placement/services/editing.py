@@ -9,8 +9,9 @@ from django.contrib.auth.models import User
 
 from calibration.domain.resources import gib
 from placement.domain.errors import Refused
+from placement.domain.group_keys import on_devices
 from placement.domain.jobs import State
-from placement.domain.requests import Exclusive
+from placement.domain.requests import Exclusive, Gpu, fewer
 from placement.domain.text import seconds
 from placement.models import Job
 from placement.services import audit, cycle_row, jobs
@@ -24,6 +25,9 @@ class Wanted:
     declared_ram: int | None = None
     declared_vram: int | None = None
     time_limit_s: float | None = None
+    devices: int | None = None  # of a group, at least
+    per_device_memory: int | None = None
+    group_memory: int | None = None
     beside: bool = False  # no longer alone on its device or machine
     anywhere: bool = False  # no longer on one named node or device
 
@@ -32,7 +36,7 @@ def change(user: User, job_id: int, wanted: Wanted) -> str:
     """Let a waiting job ask for less; who may cancel it may do that, and the audit keeps it.
 
     Raise NotFound, NotYours, or Refused where it does not wait any more or would ask for more than before: that is
-    submitted anew. What it is learned under stays: workers and declarations are no part of that.
+    submitted anew. What it is learned under stays, but for the number of devices of a group.
     """
     job = jobs.own(user, job_id)
     fields, said = _fields(job, wanted)
@@ -40,7 +44,9 @@ def change(user: User, job_id: int, wanted: Wanted) -> str:
         raise Refused(f"Nothing of #{job.pk} would change.")
     before = {name: getattr(job, name) for name in fields}
     with cycle_row.changing():
-        done = Job.objects.filter(pk=job.pk, state=State.QUEUED, workers=job.workers).update(**fields)
+        there = Job.objects.filter(pk=job.pk, state=State.QUEUED, workers=job.workers)
+        same = there.values_list("devices_wanted", flat=True).first() == job.devices_wanted
+        done = there.update(**fields) if same else 0
         if done:
             subject = f"#{job.pk} of {job.user.get_username()}"
             audit.record(user, "change job", subject, before=before, after=fields)
@@ -71,6 +77,7 @@ def _fields(job: Job, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
             raise Refused(f"#{job.pk} can get a time limit of 1 s or more, but not a longer one than it has.")
         fields["time_limit_s"] = float(limit)
         said.append(f"at most {seconds(limit)}")
+    _group(job, wanted, fields, said)
     if wanted.beside and job.exclusive != Exclusive.NO:
         fields["exclusive"] = Exclusive.NO.value
         said.append("a place beside others")
@@ -78,3 +85,30 @@ def _fields(job: Job, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
         fields |= {"node_wanted": "", "device_wanted": ""}
         said.append("any place")
     return fields, said
+
+
+def _group(job: Job, wanted: Wanted, fields: dict[str, Any], said: list[str]) -> None:
+    """Add what changes of a group's number of devices, and of the bytes that are reserved exactly."""
+    asked, request = dict(job.devices_wanted or {}), job.request()
+    if wanted.devices is not None and wanted.devices != request.min_devices:
+        if job.gpu != Gpu.GROUP or not 1 <= wanted.devices < request.min_devices:
+            raise Refused(f"#{job.pk} takes at least {request.min_devices} devices; it can take fewer, at least 1.")
+        request = fewer(request, wanted.devices)
+        asked |= {"min": request.min_devices, "max": request.max_devices}
+        fields["key_params"] = on_devices(job.key_params, request)
+        said.append(
+            f"{wanted.devices} {'device' if wanted.devices == 1 else 'devices'} instead of {job.request().min_devices}"
+        )
+    for name, key, of in (
+        ("per_device_memory", "per_device", "each device"),
+        ("group_memory", "group", "the group together"),
+    ):
+        amount, old = getattr(wanted, name), asked.get(key)
+        if amount is None or amount == old:
+            continue
+        if old is None or not 0 < amount < old:
+            raise Refused(f"#{job.pk} reserved {gib(old)} of {of}; it can reserve less, not {gib(amount)}.")
+        asked[key] = amount
+        said.append(f"{gib(amount)} reserved of {of} instead of {gib(old)}")
+    if asked != (job.devices_wanted or {}):
+        fields["devices_wanted"] = asked

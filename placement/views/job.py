@@ -67,7 +67,8 @@ def change(request: HttpRequest, job_id: int) -> HttpResponse:
     """Let a waiting job ask for less, so that it starts where it could not."""
 
     def act() -> str:
-        names = ("workers", "declared_ram", "declared_vram", "time_limit_s")
+        names = ("workers", "declared_ram", "declared_vram", "time_limit_s", "devices")
+        names = (*names, "per_device_memory", "group_memory")
         amounts = {name: number(request.POST[name]) for name in names if name in request.POST}
         flags = {name: request.POST.get(name) == "1" for name in ("beside", "anywhere")}
         return editing.change(request.user, job_id, editing.Wanted(**amounts, **flags))

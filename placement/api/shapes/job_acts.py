@@ -109,5 +109,8 @@ class ChangeBody(Body):
     declared_ram: Amount = None
     declared_vram: Amount = None
     time_limit_s: float | None = Field(None, gt=0, description="Where it has none, any is less.")
+    devices: int | None = Field(None, ge=1, description="Of a group, at least; where it was an exact number, exactly.")
+    per_device_memory: Amount = None
+    group_memory: Amount = None
     beside: bool = Field(False, description="No longer alone on its device or machine.")
     anywhere: bool = Field(False, description="No longer on one named node or device.")
