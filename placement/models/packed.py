@@ -28,6 +28,18 @@ class PackedJSON(models.JSONField):
             return text if len(text) < _LONG else json.dumps(_MARK + _packed(text))
         return super().get_db_prep_value(value, connection, prepared)
 
+    def get_placeholder(self, value: Any, compiler: Any, connection: Any) -> str:
+        """Return what stands for a value in a statement; that this is here keeps Django from sending arrays of them.
+
+        Inserting many rows it would, and psycopg escapes each quote in an array by itself: four million of a thousand
+        decisions, for so many seconds that PostgreSQL takes the cycle for asleep and ends it.
+        """
+        return "%s"
+
+    def get_placeholder_sql(self, value: Any, compiler: Any, connection: Any) -> tuple[str, Any]:
+        """Return the same with its values, as Django asks since 6.1."""
+        return compiler.compile(value) if hasattr(value, "as_sql") else ("%s", (value,))
+
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         """Return what was stored."""
         found = super().from_db_value(value, expression, connection)

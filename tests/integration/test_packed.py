@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.backends.postgresql.base import DatabaseWrapper
+from django.db.models.sql import InsertQuery
+from django.utils import timezone
 
 from placement.models import DecisionRecord, Job
 from tests.integration.rows import a_job, a_user
@@ -65,3 +68,13 @@ def test_histories_are_packed_too() -> None:
     job = a_job(a_user("ann"))
     DecisionRecord.objects.bulk_create([DecisionRecord(job=job, at=job.submitted_at, verdict="wait", body=LONG)])
     assert DecisionRecord.objects.get().body == LONG
+
+
+def test_postgresql_is_sent_many_values_side_by_side_not_in_an_array() -> None:
+    postgres = DatabaseWrapper({**connection.settings_dict, "OPTIONS": {}, "ENGINE": "django.db.backends.postgresql"})
+    rows = [DecisionRecord(job_id=n, body=LONG, verdict="wait", at=timezone.now()) for n in range(3)]
+    query = InsertQuery(DecisionRecord)
+    query.insert_values([f for f in DecisionRecord._meta.concrete_fields if not f.primary_key], rows)
+    [(statement, values)] = query.get_compiler(connection=postgres).as_sql()
+    assert "UNNEST" not in statement
+    assert not any(isinstance(value, list) for value in values)
