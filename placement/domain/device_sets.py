@@ -30,15 +30,12 @@ def device_sets(node: Node, request: Request) -> Iterator[tuple[Device, ...]]:
     yield from found.values()
 
 
-def crowds(node: Node, request: Request) -> Iterator[list[Device]]:
-    """Yield the devices alike of which a group of several is chosen, where there are more than eight."""
+def members(node: Node, request: Request) -> Iterator[list[Device]]:
+    """Yield the devices alike of which a group of several may consist, where there are enough of them."""
     if request.max_devices > 1:
         there = [device for device in node.devices if allows(device, request)]
-        yield from (
-            some
-            for some in _kinds(there, node, request.backend)
-            if len(some) > FEW and len(some) >= request.min_devices
-        )
+        alike = _kinds(there, node, request.backend)
+        yield from (some for some in alike if len(some) >= max(2, request.min_devices))
 
 
 def thinned(counts: Sequence[int]) -> list[int]:

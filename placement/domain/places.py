@@ -9,7 +9,7 @@ from typing import Any
 
 from placement.domain import reservations
 from placement.domain.demands import Ask, Demand, Part, at_most, over, unread
-from placement.domain.device_sets import crowds, device_sets
+from placement.domain.device_sets import FEW, device_sets, members
 from placement.domain.first_runs import fair_ram, first_run_least, first_run_ram, share
 from placement.domain.knobs import Knobs
 from placement.domain.prerequisites import Holdings
@@ -82,7 +82,7 @@ class Board:
         self.version = 0
         self.aside: frozenset[str] = frozenset()
         self._places: dict[Request, tuple[Place, ...]] = {}
-        self._crowds: dict[Request, tuple[tuple[Node, tuple[Device, ...]], ...]] = {}
+        self._alike: dict[Request, tuple[tuple[Node, tuple[Device, ...]], ...]] = {}
         self._held: dict[str, dict[str, list[reservations.Holder]]] = {}
         self._ledgers: defaultdict[str, dict[str, reservations.Ledger]] = defaultdict(dict)
         self._on_node: defaultdict[str, list[Running]] = defaultdict(list)
@@ -167,16 +167,20 @@ class Board:
             known = self._places[request] = self._places[bare]
         return known
 
-    def crowds(self, request: Request) -> tuple[tuple[Node, tuple[Device, ...]], ...]:
-        """Return the devices alike of each node of which a group is chosen, where there are more than eight."""
-        known = self._crowds.get(request)
+    def alike(self, request: Request) -> tuple[tuple[Node, tuple[Device, ...]], ...]:
+        """Return the devices of each node of which a group of several may consist, those alike together."""
+        known = self._alike.get(request)
         if known is None:
             bare = _bare(request)
-            if bare not in self._crowds:
-                some = [(node, tuple(alike)) for node in self._allowed(bare) for alike in crowds(node, bare)]
-                self._crowds[bare] = tuple(some)
-            known = self._crowds[request] = self._crowds[bare]
+            if bare not in self._alike:
+                some = [(node, tuple(alike)) for node in self._allowed(bare) for alike in members(node, bare)]
+                self._alike[bare] = tuple(some)
+            known = self._alike[request] = self._alike[bare]
         return known
+
+    def crowds(self, request: Request) -> tuple[tuple[Node, tuple[Device, ...]], ...]:
+        """Return those of which sets are chosen for each demand: there are more than eight of them."""
+        return tuple(one for one in self.alike(request) if len(one[1]) > FEW)
 
     def _allowed(self, request: Request) -> Iterator[Node]:
         for node in self.snapshot.nodes:

@@ -61,6 +61,7 @@ class Rooms:
         self._of_device: dict[tuple[str, str | None], Spot] = {}
         self._kinds: dict[Request, Kind] = {}
         self._most: dict[tuple[int, Exclusive], tuple[int, list[int]]] = {}
+        self._by_places: dict[int, list[Spot | Several]] = {}
         self._crowds: dict[int, list[Spot]] = {}  # by the devices of the board that they are, so that it is one list
         # By identity first, as equal requests and estimates are mostly the same object; the object is kept with
         # its answer, so that its id cannot become another's.
@@ -74,7 +75,7 @@ class Rooms:
             return known[1]
         found = self._kinds.get(request)
         if found is None:
-            spots = [self._spot(place) for place in self.board.places(request)]
+            spots = self._spots_of(self.board.places(request))
             crowds = [self._crowd(node, alike) for node, alike in self.board.crowds(request)]
             found = self._kinds[request] = Kind(request, spots, crowds, self.board.version)
         self._kind_by_id[id(request)] = request, found
@@ -86,6 +87,12 @@ class Rooms:
         if known is None:
             known = self._ask_by_id[id(estimate)] = estimate, _ask(estimate)
         return known[1]
+
+    def _spots_of(self, places: tuple[Place, ...]) -> list[Spot | Several]:
+        """Return the figures of places that the board keeps: one list for all requests that may go there."""
+        if id(places) not in self._by_places:
+            self._by_places[id(places)] = [self._spot(place) for place in places]
+        return self._by_places[id(places)]
 
     def _spot(self, place: Place) -> Spot | Several:
         return self._several(place) if len(place.devices) > 1 else self._single(place)
@@ -112,11 +119,12 @@ class Rooms:
         return [*kind.spots, *(self._several(place) for place in chosen(self.board, demand, fitting))]
 
     def _hopeless(self, kind: Kind) -> bool:
-        """Return whether not even the devices of a crowd that have most have room for what they would share."""
+        """Return whether not even the devices alike that have most have room for what a group would share."""
         request = kind.request
-        if kind.spots or request.group_memory is None:
+        if request.min_devices == 1 or request.group_memory is None:
             return False
-        return not any(could_hold(request, self._most_of(crowd, request.exclusive)) for crowd in kind.crowds)
+        crowds = (self._crowd(node, alike) for node, alike in self.board.alike(request))
+        return not any(could_hold(request, self._most_of(crowd, request.exclusive)) for crowd in crowds)
 
     def _most_of(self, crowd: list[Spot], wanted: Exclusive) -> list[int]:
         """Return what the open devices of a crowd have now, most first, found anew after each start."""
