@@ -14,9 +14,10 @@ from tests.service import REPOSITORY
 from tests.wait import until
 
 SILENT_S = 3.0  # seconds; the product's own are longer
+STALLED_S = 1
 SAYS = f"""
 from scheduler_site import webserver
-webserver.SILENT_S = {SILENT_S}
+webserver.SILENT_S, webserver.STALLED_S = {SILENT_S}, {STALLED_S}
 def app(environ, start):
     start("200 OK", [])
     return [b"here"]
@@ -77,3 +78,14 @@ def test_a_connection_that_stays_silent_is_closed(server: tuple[str, int]) -> No
         began = time.monotonic()
         assert silent.recv(1) == b""
         assert time.monotonic() - began > SILENT_S / 2, "it had no time to ask"
+
+
+def test_requests_that_are_never_finished_hold_no_thread_for_ever(server: tuple[str, int]) -> None:
+    begun = [socket.create_connection(server, timeout=20) for _ in range(THREADS)]
+    try:
+        for one in begun:
+            one.sendall(b"POST / HTTP/1.1\r\nHost: ")
+        assert asked(socket.create_connection(server, timeout=20)), "nobody was answered any more"
+    finally:
+        for one in begun:
+            one.close()
