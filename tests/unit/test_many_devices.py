@@ -9,12 +9,12 @@ from itertools import combinations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placement.domain.bars import bar_for
+from placement.domain.bars import Guard, asking, bar_for
 from placement.domain.choosing import best_fit
 from placement.domain.demands import waiting_demand
 from placement.domain.device_sets import together
 from placement.domain.feasibility import could_ever
-from placement.domain.gate import Look, decide, decide_on, look
+from placement.domain.gate import Look, decide, decide_on, look, started
 from placement.domain.places import Board, place_of
 from placement.domain.plan import plan
 from placement.domain.requests import Exclusive
@@ -186,3 +186,17 @@ def test_its_plan_is_for_the_set_that_is_free_first(snapshot: Snapshot) -> None:
     else:
         assert made.bar is not None
         assert made.bar.at == first.at
+
+
+@SLOW
+@given(worlds(queue=5))
+def test_the_quick_verdict_is_the_gates_beside_an_older_plan(snapshot: Snapshot) -> None:
+    made, board = plan(snapshot), Board(snapshot)
+    guard: Guard | None = None
+    for waiting in made.queue:
+        decision = decide_on(board, waiting, None if guard is None else asking(guard, waiting))
+        assert decision.grant == made.grants.get(waiting.job)
+        if decision.grant is not None:
+            board.admit(started(board, waiting, decision.grant))
+        elif made.bar is not None and made.bar.job == waiting.job:
+            guard, board.aside = Guard(board, made.bar), frozenset(made.bar.look.place.uuids)
