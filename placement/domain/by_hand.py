@@ -7,6 +7,7 @@ from typing import Any
 
 from placement.domain import devices
 from placement.domain.devices import Backend, Kind
+from placement.domain.visible import Seen, masks_of
 
 FIELDS = ("kind", "backends", "index", "any_gpu", "driver_number")
 """What is said of such a device besides what every declaration has; words in any case, ``index`` the number typed."""
@@ -48,6 +49,18 @@ def problems(said: Mapping[str, object], *, numbers: Collection[tuple[str, int]]
     if number is not None and (wrong := _refused(kind=own, id=number) or _too_large(number)):
         found["driver_number"] = wrong
     return found
+
+
+def seen_twice(own: Seen, others: Sequence[Seen]) -> str:
+    """Return why a job would see another device by this one's number; "" where none has it. UUIDs are names here."""
+    for other in others:
+        both = masks_of(own) & masks_of(other)
+        if both and (own.kind, own.number) == (other.kind, other.number):
+            return (
+                f"{other.uuid} is number {own.number} of its driver ({', '.join(sorted(both))}) already: jobs here "
+                "would be shown that device. Say this one's own number there."
+            )
+    return ""
 
 
 def further(said: object, own: str) -> dict[str, str]:

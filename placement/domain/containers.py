@@ -61,6 +61,11 @@ class Container:
     environment_file: str = ""  # what it reads there instead
 
 
+def given(backend: str, measurable: bool) -> bool:
+    """Return whether a container can be given a device: NVIDIA's alone, by the names that their driver has for them."""
+    return measurable and backend != "ROCM"
+
+
 def run_command(c: Container) -> list[str]:
     """Return the line that runs a container as a job's command.
 

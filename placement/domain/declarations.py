@@ -172,9 +172,14 @@ def _name(name: object, taken: frozenset[str]) -> dict[str, str]:
         return {"name": "A name has 1 to 40 characters."}
     if any(unicodedata.category(c)[0] == "C" for c in name):
         return {"name": "A name must not hold control characters."}
-    if name in taken:
-        return {"name": f"Another device of this node is called {name}."}
+    if folded(name) in {folded(other) for other in taken}:
+        return {"name": f"Another device of this node is called {name.strip()}."}
     return {}
+
+
+def folded(name: str) -> str:
+    """Return a name as it is compared: whoever types it knows neither its case nor which blanks it has."""
+    return " ".join(name.split()).casefold()
 
 
 def _amount(field: str, amount: object, total: int | None, label: str, like: devices.Device) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from calibration.domain.resources import gib
 from calibration.domain.samples import PoolSample, PoolState
+from placement.domain.declarations import folded
 
 _CLOSED = (PoolState.HEADING, PoolState.UNMEASURED)  # there, and no place for a job: declared so that it is seen
 _TELLS = (PoolState.OK, PoolState.UNSUPPORTED, *_CLOSED)
@@ -45,14 +46,14 @@ class Change:
 class _Names:
     """Names in use on the node; a number is given once."""
 
-    taken: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)  # folded
 
     def take(self, wanted: str) -> str:
         name, number = wanted, 0
-        while name in self.taken:
+        while folded(name) in self.taken:
             # An instance beside the one whose place it took keeps the place in its name.
             name, number = f"{wanted}-{number + 2}" if "." in wanted else f"gpu{number}", number + 1
-        self.taken.add(name)
+        self.taken.add(folded(name))
         return name
 
 
@@ -68,7 +69,7 @@ def changes(
     by_uuid = {device.uuid: device for device in known}
     here = {pool.pool for pool in found}
     over = {pool.pool for pool in found if pool.state is PoolState.GONE and pool.pool not in leased}
-    names = _Names({d.name for d in known if d.node == node and not d.retired and d.uuid not in over})
+    names = _Names({folded(d.name) for d in known if d.node == node and not d.retired and d.uuid not in over})
     result = [
         Change(d.uuid, {"retired": True}, f"{d.name} is gone: its instance was removed.")
         for d in known

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from calibration.domain.estimate import Estimate
 from calibration.domain.samples import PoolState
+from placement.domain import containers
 from placement.domain.conditions import Conditions
 from placement.domain.knobs import Knobs
 from placement.domain.known_asks import Known, Pending
@@ -91,7 +92,7 @@ class Device:
 
         NVIDIA's alone are, by the names that their driver has for them: none of those that nobody reads.
         """
-        return not engine or (self.measurable and self.backend != "ROCM")
+        return not engine or containers.given(self.backend, self.measurable)
 
     @property
     def shown(self) -> str:

@@ -24,6 +24,13 @@ class Seen(NamedTuple):
     kind: str = "GPU"
 
 
+def masks_of(device: Seen) -> set[str]:
+    """Return the variables by whose numbers a device is shown or hidden; none for OPENCL and MPS."""
+    masks = {"CUDA": "CUDA_VISIBLE_DEVICES", **OF_BACKEND}
+    found = {masks[word] for word in device.backends if word in masks}
+    return found | ({TPU} if device.kind == "TPU" else set())
+
+
 def device_variables(devices: Sequence[Seen], *, by_uuid: bool = False, there: Collection[str] = ()) -> dict[str, str]:
     """Return which devices the command sees, the first as its number 0, and what hides all others from it.
 

@@ -9,10 +9,9 @@ from typing import Any
 from placement.domain import by_hand, declarations, text
 from placement.domain.errors import NotFound, Refused
 from placement.models import Device, Lease, Node
-from placement.services import audit, members
+from placement.services import audit, members, numbers
 from placement.services.capping import BY_HAND
 from placement.services.cycle_row import changing
-from placement.services.nodes import numbers_of
 
 
 def add(user: Any, node_id: int, said: Mapping[str, Any]) -> Device:
@@ -29,11 +28,10 @@ def add(user: Any, node_id: int, said: Mapping[str, Any]) -> Device:
         said = {**said, "name": said.get("name") or f"{said.get('kind')}{said.get('index')}".lower()}
         others = list(node.devices.filter(retired=False))
         taken = frozenset(other.name for other in others)
-        if wrong := declarations.new_problems(said, taken=taken, numbers=numbers_of(others)):
+        if wrong := declarations.new_problems(said, taken=taken, numbers=numbers.known(others)):
             raise Refused(" ".join(wrong.values()), wrong)
-        backends = by_hand.stored(said["backends"])
         fields = {
-            "name": said["name"],
+            "name": said["name"].strip(),
             "kind": str(said["kind"]).upper(),
             "index": said["index"],
             "declared": said["declared"],
@@ -42,7 +40,9 @@ def add(user: Any, node_id: int, said: Mapping[str, Any]) -> Device:
             "driver_number": said.get("driver_number"),
         }
         row = Device(uuid=f"{BY_HAND}{uuid.uuid4()}", node=node, measurable=False, by_hand=True, **fields)
-        row.backends = backends
+        row.backends = backends = by_hand.stored(said["backends"])
+        if wrong := numbers.clash(row, said, others):
+            raise Refused(" ".join(wrong.values()), wrong)
         row.save(force_insert=True)
         told = {**fields, "backends": backends}
         audit.record(user, "declare_device", f"device {row.uuid}", label=f"{row.name} of {node.name}", after=told)

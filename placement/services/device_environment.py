@@ -13,6 +13,7 @@ from django.conf import settings
 from calibration import contexts
 from calibration.models import PoolNow
 from placement import snapshots
+from placement.domain import containers
 from placement.domain.cap_environment import SHIM_OFF, DeviceCap, cap_variables, mps_variables, shim_variables
 from placement.domain.visible import Seen, device_variables
 from placement.models import Device, Job
@@ -144,7 +145,7 @@ def _all_visible(job: Job, own: Sequence[Device]) -> dict[str, str]:
     """Return the variables of a job that may be granted any device of its node while it runs, its own first."""
     rows = list(Device.objects.filter(node__name=job.node, retired=False).order_by("index", "uuid"))
     cut = {d.parent for d in rows if d.parent}  # into instances, which are the devices then
-    found = [d for d in rows if d.uuid not in cut]
+    found = [d for d in rows if d.uuid not in cut and (not job.image or containers.given(d.backend, d.measurable))]
     now = dict(PoolNow.objects.filter(node=job.node).values_list("pool", "index"))
     first = {device.uuid: place for place, device in enumerate(own)}
     found.sort(key=lambda one: first.get(one.uuid, len(first)))

@@ -17,6 +17,7 @@ from django.contrib.auth.models import User
 from calibration.domain.fingerprint import fingerprint
 from calibration.domain.keys import typed_command_key, workload_key
 from placement.domain import retries, terms
+from placement.domain.declarations import folded
 from placement.domain.errors import NotYours, Refused
 from placement.domain.group_keys import on_devices
 from placement.domain.requests import Gpu
@@ -110,14 +111,16 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
 
 def _device(submission: Submission, wrong: dict[str, str]) -> str | None:
     """Return the UUID of the device that is asked for by it or by its name; what no device has is left to the gate."""
-    asked = submission.device
+    asked = (submission.device or "").strip()
     if not asked:
-        return asked
+        return submission.device
     there = Device.objects.filter(retired=False).order_by("node__name")
     if submission.node:
         there = there.filter(node__name=submission.node)
-    found = dict(there.filter(name=asked).values_list("uuid", "node__name"))
-    if not found or asked in found or there.filter(uuid=asked).exists():
+    known = list(there.values_list("uuid", "name", "node__name"))
+    alike = [one for one in known if folded(one[1]) == folded(asked)]
+    found = {uuid: node for uuid, name, node in alike if name == asked or asked not in {one[1] for one in alike}}
+    if not found or any(uuid == asked for uuid, _, _ in known):
         return asked
     if len(found) > 1:
         names = ", ".join(found.values())

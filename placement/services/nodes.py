@@ -15,7 +15,7 @@ from calibration.models import PoolNow
 from placement.domain import by_hand, declarations, inventory
 from placement.domain.errors import NotFound, Refused
 from placement.models import AuditEntry, Cycle, Device, Lease, Node
-from placement.services import audit, members
+from placement.services import audit, members, numbers
 from placement.services.cycle_row import changing
 
 MEMORY_CALL = "memory_call"
@@ -177,20 +177,16 @@ def edit_node(
 
 def _device_problems(device: Device, changes: Mapping[str, Any]) -> dict[str, str]:
     others = list(device.node.devices.filter(retired=False).exclude(pk=device.pk))
-    return declarations.device_problems(
+    found = declarations.device_problems(
         changes,
         label=device.name,
         total=_reported(device.node.name, device.uuid),
         taken=frozenset(other.name for other in others),
         own_backend=device.backend,
         by_hand=device.kind.lower() if device.by_hand else "",
-        numbers=numbers_of(others),
+        numbers=numbers.known(others),
     )
-
-
-def numbers_of(rows: Iterable[Device]) -> frozenset[tuple[str, int]]:
-    """Return the kinds and ids that devices are known by."""
-    return frozenset((row.kind, row.index) for row in rows)
+    return found or numbers.clash(device, changes, others)
 
 
 def _node_problems(node: Node, changes: Mapping[str, Any]) -> dict[str, str]:

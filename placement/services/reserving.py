@@ -121,7 +121,15 @@ def _devices(row: InsideRequest, job: Job, wanted: Ask, sees: tuple[str, ...] | 
     """Put the devices that could serve on the row; return why none of them may where its process sees none."""
     node = snapshots.node_now(job.node)
     declared = () if node is None else node.devices
-    able = could_serve(wanted, declared)
+    could = could_serve(wanted, declared)
+    able = [d for d in could if d.for_container("any" if job.image else "")]
+    row.devices = []
+    if could and not able:
+        return Never(
+            "not_visible",
+            f"#{job.pk} runs in a container, and containers are given NVIDIA devices alone.",
+            tuple(f"{d.name}: not given to containers" for d in could),
+        )
     seen = able if sees is None else [d for d in able if d.uuid in sees]
     row.devices = [d.uuid for d in (seen or able)]
     if len(seen) >= wanted.min_devices or len(able) < wanted.min_devices:  # too few there are is told of all

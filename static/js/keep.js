@@ -1,4 +1,5 @@
-// What a swap must not take away: focus and caret, what was typed or ticked, open parts, scroll positions. By id.
+// What a swap must not take away: focus and caret, what was typed or ticked, a box pulled larger, open parts, scroll
+// positions. By id. (What style a person's hand gave may be set again by a script, never as an attribute.)
 "use strict";
 (() => {
   const FIELDS = "input[id]:not([type=hidden]), textarea[id], select[id]";
@@ -31,6 +32,8 @@
       open: [...part.querySelectorAll("details[id]")].map((one) => [one.id, one.open]),
       scrolled: [...part.querySelectorAll("[id]")].filter((one) => one.scrollTop || one.scrollLeft || one.dataset.tail)
         .map((one) => [one.id, one.scrollTop, one.scrollLeft, one.dataset.tail === "1" && atEnd(one)]),
+      sizes: [...part.querySelectorAll("textarea[id]")].filter((one) => one.style.height || one.style.width)
+        .map((one) => [one.id, one.style.height, one.style.width]),
       fields: [...part.querySelectorAll(FIELDS)].filter(changed).map((one) => [one.id, one.value, one.checked]),
       focus: active && part.contains(active) && active.id
         ? [active.id, caret(active, "selectionStart"), caret(active, "selectionEnd")] : null,
@@ -41,9 +44,10 @@
     try { return field[edge] ?? null; } catch { return null; } // some kinds of input have none
   }
 
-  function restore({ open, scrolled, fields, focus }) {
+  function restore({ open, scrolled, sizes, fields, focus }) {
     const find = (id) => document.getElementById(id);
     for (const [id, was] of open) { const one = find(id); if (one && one.open !== was) one.open = was; }
+    for (const [id, height, width] of sizes) { const one = find(id); if (one) { one.style.height = height; one.style.width = width; } }
     for (const [id, value, checked] of fields) {
       const one = find(id);
       if (!one) continue;

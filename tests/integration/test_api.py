@@ -94,9 +94,12 @@ def test_a_device_is_asked_for_by_its_uuid_or_by_the_name_that_pages_show(client
         answer = post(client, "/api/v1/jobs", body)
         return Job.objects.latest("pk").device_wanted if answer.status_code == 201 else error(answer)["message"]
 
-    assert wanted(device=UUIDS[1]) == wanted(device="gpu1") == UUIDS[1]
+    assert wanted(device=UUIDS[1]) == wanted(device="gpu1") == wanted(device=" GPU1 ") == UUIDS[1]
     assert "no device gpu7 is declared" in str(wanted(device="gpu7"))
     there = Device.objects.get(uuid=UUIDS[1])
+    older = Device.objects.create(uuid="GPU-older", node=there.node, name="GPU1", index=7, declared=there.declared)
+    assert (wanted(device="gpu1"), wanted(device="GPU1")) == (UUIDS[1], "GPU-older")
+    older.delete()
     node = Node.objects.create(name="other")
     Device.objects.create(uuid="GPU-other", node=node, name="gpu1", index=1, declared=there.declared)
     said = f"There is a gpu1 on each of {there.node.name}, other; say which node"

@@ -69,6 +69,15 @@ class TestDeclaring:
             pytest.param({"kind": "gpu"}, "index", "GPU 0 is declared twice.", id="G12: as one that was found"),
             pytest.param({"any_gpu": True}, "any_gpu", "A TPU is no GPU", id="not open"),
             pytest.param({"name": "gpu1"}, "name", "Another device of this node is called gpu1.", id="a name"),
+            pytest.param(
+                {"name": " GPU1\u00a0"}, "name", "Another device of this node is called GPU1.", id="looks alike"
+            ),
+            pytest.param(
+                {"kind": "gpu", "index": 9, "backends": ["cuda"], "driver_number": 1},
+                "driver_number",
+                "gpu1 is number 1 of its driver (CUDA_VISIBLE_DEVICES) already",
+                id="jobs would see another",
+            ),
             pytest.param({"driver_number": -1}, "driver_number", "The id of a device is 0 or more", id="its driver's"),
         ],
     )
@@ -82,6 +91,22 @@ class TestDeclaring:
 
     def test_a_tpu_may_offer_cuda_and_share_its_number_with_a_gpu(self, ann: Any, node: Node) -> None:
         assert tpu(ann, node, backends=["cuda"]).backends == ["CUDA"]  # K7, G12
+
+    def test_an_edit_cannot_show_jobs_another_device_either(self, client: Client, ann: Any, node: Node) -> None:
+        one = {"kind": "gpu", "index": 7, "backends": ["rocm"], "driver_number": 0}
+        first = tpu(ann, node, **one)
+        second = tpu(ann, node, **{**one, "index": 8, "driver_number": 1})
+        third = tpu(ann, node, **{**one, "index": 9, "backends": ["opencl"]})  # nothing goes by its number there
+        fields = send(client, "patch", f"devices/{second.pk}", {"driver_number": 0}, status=400)["error"]["fields"]
+        assert fields["driver_number"].startswith("gpu7 is number 0 of its driver (ROCR_VISIBLE_DEVICES) already")
+        send(client, "patch", f"devices/{third.pk}", {"backends": ["opencl", "rocm"]}, status=400)
+        found = Device.objects.get(uuid=UUIDS[0])
+        error = send(client, "patch", f"devices/{found.pk}", {"backends": ["cuda", "rocm"]}, status=400)["error"]
+        assert "gpu7 is number 0" in error["fields"]["backends"]
+        send(client, "patch", f"devices/{first.pk}", {"driver_number": 3, "name": " gpu7 "})
+        first.refresh_from_db()
+        assert first.name == "gpu7"
+        send(client, "patch", f"devices/{second.pk}", {"driver_number": 0})
 
     def test_whoever_comes_second_with_a_number_is_told(self, client: Client, ann: Any, node: Node) -> None:
         tpu(ann, node)

@@ -151,6 +151,16 @@ class TestSeeing:
         Device.objects.filter(by_hand=False).update(draining=True)
         job = asks(ann, wanted={"kind": "GPU"}, image="busybox", engine="docker", declared_vram=GIB)
         assert job.state == "queued"
+        seen = self.variables(a_running(ann, reserves=True, image="busybox"))  # it may ask for all that it can be given
+        assert seen["CUDA_VISIBLE_DEVICES"] == seen["TIDEGATE_DEVICE_UUIDS"] == f"{UUIDS[1]},{UUIDS[0]}"
+
+    def test_nor_is_what_runs_in_one_granted_one_later(self, ann: Any, node: Node) -> None:
+        tpu(ann, node)
+        asked = {"kind": "tpu", "backend": "xla", "group_bytes": GIB}
+        started = {"started_clock": clock.now(), "admitted_clock": clock.now()}
+        request, _ = reserving.ask(a_running(ann, image="busybox", **started), Call("k", asked, HERE))
+        assert (request.state, request.code) == ("refused", "not_visible")
+        assert "containers are given NVIDIA devices alone" in request.said
 
 
 class TestPages:

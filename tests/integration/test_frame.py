@@ -59,6 +59,7 @@ def test_a_part_that_is_not_answered_is_given_up_so_that_the_lamp_tells(client, 
     page = client.get("/").content.decode()
     config = json.loads(re.search(r"name=\"htmx-config\"\s+content='([^']+)'", page)[1])
     assert 1000 <= config["timeout"] <= 60_000
+    assert "style" not in config["attributesToSettle"]  # set as an attribute, the content policy refuses it
 
 
 @pytest.mark.parametrize("name", ["400.html", "500.html", "403_csrf.html"])

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from placement.api.shapes.judgement import Held
 from placement.api.shapes.kinds import Body, Bytes, Capacity, MaybeMoment, Query, Shape
 from placement.api.shapes.queue import Pool
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 
 class Device(Shape):
@@ -106,7 +108,7 @@ class Declared(Body):
 class DeviceDeclared(Declared):
     """What is declared of a device."""
 
-    name: str = Field("", min_length=1, max_length=40)
+    name: Name = Field("", min_length=1, max_length=40)
     declared: Capacity = None
     exclusive_only: bool = False
     one_pool: bool = Field(False, description="Of one that was found.")
@@ -135,7 +137,7 @@ class DeviceMade(Declared):
     backends: list[str] = Field(max_length=16, description="cuda, mps, opencl, rocm, xla, xpu; one or several.")
     index: int = Field(description="The number that people type; once on a node for each kind.")
     declared: Capacity = None
-    name: str = Field("", max_length=40)
+    name: Name = Field("", max_length=40)
     exclusive_only: bool = Field(False, description="For one holder at a time.")
     any_gpu: bool = Field(False, description="Jobs that ask for any GPU may be put on it, though nothing measures it.")
     driver_number: int | None = Field(None, description="Its driver's number for it; null: the index.")
