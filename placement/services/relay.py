@@ -21,7 +21,10 @@ log = logging.getLogger(__name__)
 SOCKET = "TIDEGATE_SOCKET"
 _NAME = "socket"
 _LONGEST_S = 60.0  # of one connection; the client waits for ten seconds at most
-_MOST = 64  # connections at once; others wait
+_SILENT_S = 10.0  # until a connection has said something; only then is the service asked for one
+_MOST = 192  # connections at once, of two descriptors each: the worker has a thousand or more
+_AT_ONCE = 64  # are accepted in one go
+_IN_LINE = 1024  # may wait to be accepted
 _CHUNK = 1 << 16
 _AWAY = b'{"sentence": "The node of this job does not reach the service at the moment."}'
 _NO_SERVICE = b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
@@ -72,7 +75,7 @@ def _listen(place: Path) -> socket.socket:
         (place / fresh).unlink(missing_ok=True)
         listener.bind(short)
         os.chmod(short, 0o666)
-        listener.listen(_MOST)
+        listener.listen(_IN_LINE)
         (place / fresh).replace(place / _NAME)
     except OSError:
         listener.close()
@@ -92,33 +95,52 @@ async def _serve(listener: socket.socket, url: str) -> None:
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     host, port = parts.hostname or "127.0.0.1", parts.port or (443 if secure else 80)
-    slots = asyncio.Semaphore(_MOST)
+    there: dict[asyncio.Task[None], None] = {}  # the one that came first is first
 
     async def hand(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, TimeoutError):
-            async with slots, asyncio.timeout(_LONGEST_S):
-                await _through(reader, writer, host, port, secure)
-        writer.close()
+        """Serve one connection; for one too many the oldest goes: an honest one takes a moment, so it is none."""
+        own = asyncio.current_task()
+        assert own is not None
+        if len(there) >= _MOST:
+            oldest = next(iter(there))
+            del there[oldest]
+            oldest.cancel()
+        there[own] = None
+        try:
+            with contextlib.suppress(OSError, TimeoutError, asyncio.CancelledError):
+                async with asyncio.timeout(_LONGEST_S):
+                    await _through(reader, writer, host, port, secure)
+                    writer.close()
+                    await writer.wait_closed()
+        finally:
+            there.pop(own, None)
+            writer.transport.abort()  # else what nobody reads would keep it open
 
-    server = await asyncio.start_unix_server(hand, sock=listener)
+    server = await asyncio.start_unix_server(hand, sock=listener, backlog=_AT_ONCE)
+    listener.listen(_IN_LINE)
     await server.serve_forever()
 
 
 async def _through(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int, secure: bool
 ) -> None:
+    async with asyncio.timeout(_SILENT_S):
+        first = await reader.read(_CHUNK)
+    if not first:
+        return
     try:
         back, on = await asyncio.open_connection(host, port, ssl=secure or None)
     except OSError:
         writer.write(_NO_SERVICE % (len(_AWAY), _AWAY))
         await writer.drain()
         return
+    on.write(first)
     asking = asyncio.create_task(_pump(reader, on))
     try:
         await _pump(back, writer)
     finally:
         asking.cancel()
-        on.close()
+        on.transport.abort()
 
 
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import socket
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,3 +124,49 @@ def test_a_folder_with_a_long_name_is_no_hindrance(settings: Any, tmp_path: Path
         assert ask(told["TIDEGATE_SOCKET"]) == {"notices": []}
     settings.URL = "https://tidegate.example/"
     assert relay.variables()["TIDEGATE_URL"] == "http://tidegate.example"
+
+
+def open_files() -> list[str]:
+    return os.listdir("/proc/self/fd")
+
+
+def dialled(path: str) -> socket.socket:
+    """Return a connection as a program in a container can make one."""
+    made = socket.socket(socket.AF_UNIX)
+    made.connect(path)
+    return made
+
+
+def test_who_says_nothing_and_who_reads_nothing_is_in_nobodys_way(
+    stands: inside.Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "inside" / "socket")
+    before = open_files()
+    silent = [dialled(path) for _ in range(relay._MOST + 100)]
+    assert ask(path) == {"notices": []}
+    ours = len(before) + len(silent)
+    assert len(open_files()) <= ours + relay._MOST + 2
+    for one in silent:
+        one.close()
+    until(lambda: len(open_files()) <= len(before) + 2, 5, "the silent ones to be let go of")
+    monkeypatch.setattr(relay, "_LONGEST_S", 0.3)
+    stands.notices = [{"id": n, "text": "x" * 1000} for n in range(2000)]  # more than sockets hold
+    lazy = [dialled(path) for _ in range(5)]
+    for one in lazy:
+        one.sendall(b"GET /api/v1/inside/notices HTTP/1.0\r\nAuthorization: Bearer tg_job\r\n\r\n")
+    until(lambda: len(open_files()) <= len(before) + len(lazy) + 2, 10, "those who do not read to be cut off")
+    for one in lazy:
+        one.close()
+
+
+def test_whoever_finds_a_long_line_waits_for_a_place(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(0)
+        first = dialled(path)  # all that the line holds
+        with pytest.raises(BlockingIOError):
+            mounted._dial(path, 0.2)
+        threading.Timer(0.3, lambda: listener.accept()[0].close()).start()
+        mounted._dial(path, 5).close()
+        first.close()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import time
 import urllib.request
 from typing import Any
 
 _LONGEST = 100  # bytes of an address
+_AGAIN_S = 0.05
 
 
 def handler(path: str) -> urllib.request.HTTPHandler:
@@ -30,7 +32,7 @@ def _dial(path: str, timeout: Any) -> socket.socket:
     dialled.settimeout(timeout)
     try:
         if len(os.fsencode(path)) <= _LONGEST:
-            dialled.connect(path)
+            _connect(dialled, path)
         else:
             _connect_below(dialled, path)
     except OSError:
@@ -39,10 +41,22 @@ def _dial(path: str, timeout: Any) -> socket.socket:
     return dialled
 
 
+def _connect(dialled: socket.socket, address: str) -> None:
+    """Connect; where too many wait in line before us, which is said at once, try again until the time is over."""
+    over = time.monotonic() + (dialled.gettimeout() or 0)
+    while True:
+        try:
+            return dialled.connect(address)
+        except BlockingIOError:
+            if time.monotonic() >= over:
+                raise
+            time.sleep(_AGAIN_S)
+
+
 def _connect_below(dialled: socket.socket, path: str) -> None:
     """Connect by the folder that is held open: a path may be longer than an address."""
     directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
     try:
-        dialled.connect(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
+        _connect(dialled, f"/proc/self/fd/{directory}/{os.path.basename(path)}")
     finally:
         os.close(directory)
