@@ -103,7 +103,7 @@ def take(
     cycle = cycle or Cycle.objects.filter(pk=1).first()
     pools = {(p.node, p.pool): p for p in PoolNow.objects.all()}
     devices: dict[int, list[DeviceRow]] = {}
-    for device in DeviceRow.objects.filter(retired=False).order_by("node_id", "index", "uuid"):
+    for device in DeviceRow.objects.filter(retired=False).order_by("node_id", "by_hand", "index", "uuid"):
         devices.setdefault(device.node_id, []).append(device)
     nodes = tuple(
         node_of(node, devices.get(node.pk, []), pools, at, epoch, wall, knobs)
@@ -175,7 +175,7 @@ def node_now(name: str) -> Node | None:
     if row is None:
         return None
     knobs, _ = knobs_now()
-    devices = list(DeviceRow.objects.filter(node=row, retired=False).order_by("index", "uuid"))
+    devices = list(DeviceRow.objects.filter(node=row, retired=False).order_by("by_hand", "index", "uuid"))
     pools = {(p.node, p.pool): p for p in PoolNow.objects.filter(node=name)}
     return node_of(row, devices, pools, clock.now(), clock.epoch(), time.time(), knobs)
 

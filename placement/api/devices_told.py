@@ -43,7 +43,7 @@ class _Read:
 
 
 def _node(row: Node, read: _Read) -> dict[str, Any]:
-    inside = sorted((d for d in row.devices.all() if not d.retired), key=lambda d: (d.index, d.name, d.pk))
+    inside = sorted((d for d in row.devices.all() if not d.retired), key=lambda d: (d.by_hand, d.index, d.name, d.pk))
     return {
         "id": row.pk,
         "name": row.name,

@@ -46,7 +46,9 @@ class Choices:
 def known() -> Known:
     """Return people, workloads and devices by name."""
     people = get_user_model().objects.filter(is_active=True).order_by("username")
-    devices = Device.objects.filter(retired=False).select_related("node").order_by("node__name", "index", "name")
+    devices = (
+        Device.objects.filter(retired=False).select_related("node").order_by("node__name", "by_hand", "index", "name")
+    )
     rows = hardware.placeable(devices[:MOST])
     many = len({row.node_id for row in rows}) > 1
     named = tuple((row.uuid, f"{row.name} of {row.node.name}" if many else row.name) for row in rows)

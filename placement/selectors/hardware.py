@@ -24,7 +24,7 @@ def placeable(rows: Iterable[Device]) -> list[Device]:
     there = [row for row in rows if not row.retired]
     parents = {row.parent for row in there}
     own = [row for row in there if not (row.heading and row.uuid in parents)]
-    return sorted(own, key=lambda row: (row.index, row.name, row.pk))
+    return sorted(own, key=lambda row: (row.by_hand, row.index, row.name, row.pk))
 
 
 def left(now: PoolNow | None) -> tuple[tuple[str, str, int], ...]:

@@ -234,7 +234,8 @@ def _sub(job: Job, foretold: Expected | None) -> str:
     if job.state == State.QUEUED and foretold and not foretold.at:
         return foretold.why_none
     if job.state in (State.ADMITTED, State.RUNNING):
-        return ladder.needs(job.estimate) and f"Estimated need: {ladder.needs(job.estimate)}."
+        needs = ladder.needs(job.estimate, len(job.devices))
+        return needs and f"Estimated need: {needs}."
     return ""
 
 

@@ -43,11 +43,12 @@ def ladders(estimate: Any) -> tuple[Ladder, ...]:
     return tuple(_ladder(kind, mapping(pools[kind])) for kind in order)
 
 
-def needs(estimate: Any) -> str:
+def needs(estimate: Any, devices: int = 1) -> str:
     """Return "8.2 GiB on a device, 12.4 GiB RAM"; "" where nothing is known."""
+    where = "on a device" if devices < 2 else f"on each of {devices} devices"
     pools = mapping(mapping(estimate).get("pools"))
     parts = []
-    for kind, words in (("vram", "on a device"), ("ram", "RAM")):
+    for kind, words in (("vram", where), ("ram", "RAM")):
         need = whole(mapping(pools.get(kind)).get("need"))
         if need is not None:
             parts.append(f"{gib(need)} {words}")

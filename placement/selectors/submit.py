@@ -41,7 +41,7 @@ class Choices:
 
 def choices(user: AbstractBaseUser) -> Choices:
     """Return what this user's form offers; directories are those of their own jobs, newest first."""
-    known = Device.objects.filter(retired=False).select_related("node").order_by("node__name", "index")
+    known = Device.objects.filter(retired=False).select_related("node").order_by("node__name", "by_hand", "index")
     devices = list(hardware.placeable(known))
     nodes = list(Node.objects.order_by("name").values_list("name", flat=True))
     many = len(nodes) > 1

@@ -15,6 +15,7 @@ from placement.api.shapes.device import DeviceAnswer, DeviceList
 from placement.domain.errors import Refused
 from placement.models import AuditEntry, Device, Job, Lease, Node, Role
 from placement.runner.identity import identify
+from placement.selectors import hardware
 from placement.services import cycle_row, nodes
 from tests.integration.hand import TPU, asks, send, tpu, words
 from tests.integration.rows import GIB, UUIDS, a_machine, a_user
@@ -49,6 +50,7 @@ class TestDeclaring:
         DeviceAnswer.model_validate({"device": made})
         assert (made["name"], made["backends"], made["declared"]) == ("tpu0", ["XLA", "OPENCL"], 16 * 10**9)
         assert (made["by_hand"], made["measurable"], made["any_gpu"], made["pool"]) == (True, False, False, None)
+        assert [d.name for d in hardware.placeable(node.devices.all())] == ["gpu0", "gpu1", "tpu0"]
         entry = AuditEntry.objects.get(action="declare_device")
         assert (entry.who, entry.detail["after"]["backends"]) == ("ann", ["XLA", "OPENCL"])
         DeviceList.model_validate(send(client, "get", "devices"))

@@ -252,6 +252,7 @@ def test_a_running_group_shows_what_it_holds_of_each_device() -> None:
     assert "gpu0 2.0 GiB · gpu1 3.0 GiB" in now.replace("\N{NO-BREAK SPACE}", " ")
     assert re.search(r"caps 10\.0 GiB to \S+ GiB each", now)
     page = client.get(f"/jobs/{job.pk}").content.decode()
+    assert "Estimated need: 9.0 GiB on each of 2 devices" in page.replace("\N{NO-BREAK SPACE}", " ")
     for text in ('id="chart-device-0"', 'id="chart-device-1"', 'id="chart-ram"', "<b>gpu1</b> over its time"):
         assert text in page
     drawn = [client.get(f"/jobs/{job.pk}/memory/device-{number}").json() for number in (0, 1)]
