@@ -103,8 +103,12 @@ def take(
     cycle = cycle or Cycle.objects.filter(pk=1).first()
     pools = {(p.node, p.pool): p for p in PoolNow.objects.all()}
     devices: dict[int, list[DeviceRow]] = {}
-    for device in DeviceRow.objects.filter(retired=False).order_by("node_id", "by_hand", "index", "uuid"):
-        devices.setdefault(device.node_id, []).append(device)
+    gone: dict[str, str] = {}
+    for device in DeviceRow.objects.order_by("node_id", "by_hand", "index", "uuid"):
+        if device.retired:
+            gone[device.uuid] = device.name
+        else:
+            devices.setdefault(device.node_id, []).append(device)
     nodes = tuple(
         node_of(node, devices.get(node.pk, []), pools, at, epoch, wall, knobs)
         for node in NodeRow.objects.order_by("name")
@@ -135,6 +139,7 @@ def take(
         waiting=waiting,
         queue_hold=hold_of(cycle, wall) if cycle else None,
         knobs=knobs,
+        gone=gone,
         asked=asked,
     )
 

@@ -49,7 +49,10 @@ def no_place(board: Board, demand: Demand) -> str:
     if named is not None:
         offers = text.names(named.backends)
         return f"Can never start: it needs one {sort}device, and {named.shown} is a {offers} {named.kind}."
-    return f"Can never start: no device {request.device} is declared on {text.names([n.name for n in there])}."
+    where = text.names([n.name for n in there])
+    if name := board.snapshot.gone.get(request.device):
+        return f"Can never start: {name}, which it asks for, is declared no more on {where}."
+    return f"Can never start: no device {request.device} is declared on {where}."
 
 
 def only_named(board: Board, request: Request) -> str:

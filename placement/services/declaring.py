@@ -18,7 +18,8 @@ def add(user: Any, node_id: int, said: Mapping[str, Any]) -> Device:
     """Declare a device that no probe reads; in force at the next decision. Raise Refused with a sentence per field.
 
     Fields: kind, backends (a list of words), index (the number that people type), name, declared (bytes),
-    exclusive_only, any_gpu, driver_number (None: the index). Without a name it is called by its kind and number.
+    exclusive_only, any_gpu, driver_number (None: the index). Without a name it is called by its kind and number. One
+    that was removed and is declared again, by the same name and number, is the same device.
     """
     members.need(user, "administer")
     with changing():
@@ -40,10 +41,13 @@ def add(user: Any, node_id: int, said: Mapping[str, Any]) -> Device:
             "driver_number": said.get("driver_number"),
         }
         row = Device(uuid=f"{BY_HAND}{uuid.uuid4()}", node=node, measurable=False, by_hand=True, **fields)
+        again = {"kind": row.kind, "index": row.index, "name": row.name}
+        if before := node.devices.filter(by_hand=True, retired=True, **again).order_by("-pk").first():
+            row.pk, row.uuid = before.pk, before.uuid  # who waits for it, or is run again, means this one
         row.backends = backends = by_hand.stored(said["backends"])
         if wrong := numbers.clash(row, said, others):
             raise Refused(" ".join(wrong.values()), wrong)
-        row.save(force_insert=True)
+        row.save(force_insert=row.pk is None)
         told = {**fields, "backends": backends}
         audit.record(user, "declare_device", f"device {row.uuid}", label=f"{row.name} of {node.name}", after=told)
     return row

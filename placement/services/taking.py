@@ -12,6 +12,7 @@ from django.utils import timezone
 from calibration.domain.resources import MOST
 from calibration.domain.samples import Identity, Reading
 from placement import snapshots
+from placement.domain.declarations import folded
 from placement.domain.errors import Refused
 from placement.domain.jobs import State
 from placement.domain.knobs import Knobs
@@ -70,7 +71,9 @@ def _name(wish: Wish) -> str:
         raise Refused(said := f"There is no node {wish.node}.", {"node": said})
     if not wish.device:
         return wish.node
-    device = Device.objects.filter(uuid=wish.device, node__name=wish.node, retired=False).first()
+    there = list(Device.objects.filter(node__name=wish.node, retired=False))
+    by_name = (one for one in there if folded(one.name) == folded(wish.device))
+    device = next((one for one in there if one.uuid == wish.device), None) or next(by_name, None)
     if device is None:
         raise Refused(said := f"There is no device {wish.device} on {wish.node}.", {"device": said})
     return device.name if wish.bytes is None else f"{wish.words} of {device.name}"

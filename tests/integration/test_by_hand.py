@@ -16,7 +16,7 @@ from placement.domain.errors import Refused
 from placement.models import AuditEntry, Device, Job, Lease, Node, Role
 from placement.runner.identity import identify
 from placement.selectors import hardware
-from placement.services import cycle_row, nodes
+from placement.services import admission, cycle_row, declaring, nodes
 from tests.integration.hand import TPU, asks, send, tpu, words
 from tests.integration.rows import GIB, UUIDS, a_machine, a_user
 
@@ -203,6 +203,21 @@ class TestRemoving:
         assert not {row.uuid} & {d["uuid"] for d in send(client, "get", "devices")["devices"]}
         assert "tpu0" in words(client.get(f"/jobs/{job.pk}"))
         assert AuditEntry.objects.filter(action="remove_device", who="ann").exists()
+
+    def test_declared_again_it_is_the_device_that_jobs_wait_for(self, client: Client, ann: Any, node: Node) -> None:
+        row = tpu(ann, node, index=3, name="coral")
+        nodes.drain(ann, "device", row.pk, True)
+        job = asks(ann, declared_vram=4 * GIB, device_wanted=row.uuid)
+        declaring.remove(ann, row.pk)
+        admission.run()
+        job.refresh_from_db()
+        assert job.headline == "Can never start: coral, which it asks for, is declared no more on atlas."
+        assert tpu(ann, node, index=4).uuid != row.uuid  # another one
+        again = tpu(ann, node, index=3, name="coral", declared=8 * GIB)
+        assert (again.pk, again.uuid, Device.objects.get(pk=row.pk).declared) == (row.pk, row.uuid, 8 * GIB)
+        admission.run()
+        job.refresh_from_db()
+        assert (job.state, job.device) == ("admitted", row.uuid)
         assert tpu(ann, node).uuid != row.uuid  # its number and name are free again
 
     def test_what_was_found_cannot_be_removed(self, client: Client, ann: Any, node: Node) -> None:

@@ -185,3 +185,6 @@ def test_the_page_of_a_device_and_the_api_take_it(client: Client) -> None:
     told = client.post("/api/v1/holds", {"node": "atlas", "hours": 1}, content_type="application/json")
     assert told.status_code == 201
     assert told.json()["job"]["name"] == "hold of atlas"
+    named = {"node": "atlas", "device": "GPU1", "hours": 1}
+    told = client.post("/api/v1/holds", named, content_type="application/json").json()["job"]
+    assert (told["name"], Job.objects.get(pk=told["id"]).device_wanted) == ("hold of gpu1", UUIDS[1])
