@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.shortcuts import render
 
 # Plotly's image export draws through data: and blob: images; nothing needs inline script or style.
@@ -55,13 +55,19 @@ def kept_by_nobody(get_response: Callable[[HttpRequest], HttpResponse]) -> Calla
 def no_nul(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Return a middleware that refuses a NUL in an address or a form: PostgreSQL holds none, no program takes one.
 
-    The API looks at its own bodies, field by field.
+    Nor a form that did not come whole. The API looks at its own bodies, field by field.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        if not request.path.startswith("/api/") and _holds_nul(request):
-            sentence = "The request holds a NUL character, which no text can. Take it out, and send it again."
-            return render(request, "placement/refused.html", {"sentence": sentence, "status": 400}, status=400)
+        if not request.path.startswith("/api/"):
+            sentence = ""
+            try:
+                if _holds_nul(request):
+                    sentence = "The request holds a NUL character, which no text can. Take it out, and send it again."
+            except UnreadablePostError:
+                sentence = "The request ended in the middle, so nothing was done. Send it again."
+            if sentence:
+                return render(request, "placement/refused.html", {"sentence": sentence, "status": 400}, status=400)
         return get_response(request)
 
     return middleware

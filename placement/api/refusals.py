@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.views.decorators.csrf import csrf_exempt
 from ninja.errors import HttpError, ValidationError
@@ -60,6 +60,8 @@ def answer(problem: Exception) -> HttpResponse:
             return answer(problem.__cause__)
         case MultiPartParserError() | TooManyFieldsSent() | TooManyFilesSent():
             return error(400, "invalid", "The body was sent as a form that cannot be read; send JSON.")
+        case UnreadablePostError():
+            return error(400, "invalid", "The body ended in the middle, so nothing was done; send it again.")
         case RequestDataTooBig():
             return error(413, "too_large", "The body is larger than this service takes (2.5 MB).")
     if told := outage.sentence(problem):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -14,13 +16,15 @@ from tests.service import REPOSITORY
 from tests.wait import until
 
 SILENT_S = 3.0  # seconds; the product's own are longer
-STALLED_S = 1
+SLOW_S = 1.0
 SAYS = f"""
 from scheduler_site import webserver
-webserver.SILENT_S, webserver.STALLED_S = {SILENT_S}, {STALLED_S}
+webserver.SILENT_S = {SILENT_S}
+webserver.HEAD_S = webserver.BODY_S = webserver.UNREAD_S = {SLOW_S}
 def app(environ, start):
+    environ["wsgi.input"].read()
     start("200 OK", [])
-    return [b"here"]
+    return (b"x" * 65536 for _ in range(1600)) if environ["PATH_INFO"] == "/much" else [b"here"]
 """
 THREADS = 2
 HOLDS = 5.0  # seconds for which gunicorn's own worker waits for a new connection's first byte
@@ -80,12 +84,62 @@ def test_a_connection_that_stays_silent_is_closed(server: tuple[str, int]) -> No
         assert time.monotonic() - began > SILENT_S / 2, "it had no time to ask"
 
 
-def test_requests_that_are_never_finished_hold_no_thread_for_ever(server: tuple[str, int]) -> None:
-    begun = [socket.create_connection(server, timeout=20) for _ in range(THREADS)]
+@pytest.mark.parametrize(
+    ("begun", "goes_on"),
+    [
+        (b"POST / HTTP/1.1\r\nHost: ", b""),
+        (b"POST / HTTP/1.1\r\nHost: ", b"a"),
+        (b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 100000\r\n\r\n", b"a"),
+        (b"GET /much HTTP/1.1\r\nHost: here\r\n\r\n", b""),
+    ],
+    ids=["half a head", "a head by bytes", "a body by bytes", "an answer that nobody reads"],
+)
+def test_who_stops_half_way_or_goes_on_by_bytes_holds_no_thread_for_ever(
+    server: tuple[str, int], begun: bytes, goes_on: bytes
+) -> None:
+    clients = [socket.create_connection(server, timeout=20) for _ in range(THREADS)]
+    over = threading.Event()
+
+    def go_on() -> None:
+        while goes_on and not over.wait(0.2):
+            for one in clients:
+                with suppress(OSError):
+                    one.sendall(goes_on)
+
+    byte_by_byte = threading.Thread(target=go_on)
     try:
-        for one in begun:
-            one.sendall(b"POST / HTTP/1.1\r\nHost: ")
+        for one in clients:
+            one.sendall(begun)
+        byte_by_byte.start()
         assert asked(socket.create_connection(server, timeout=20)), "nobody was answered any more"
     finally:
-        for one in begun:
+        over.set()
+        byte_by_byte.join()
+        for one in clients:
             one.close()
+
+
+def test_who_was_answered_and_stays_connected_keeps_nobody_waiting(server: tuple[str, int]) -> None:
+    stay = [socket.create_connection(server, timeout=20) for _ in range(5)]
+    try:
+        for one in stay:
+            one.sendall(b"GET / HTTP/1.0\r\nHost: here\r\n\r\n")
+            assert one.recv(9) == b"HTTP/1.0 "
+        began = time.monotonic()
+        assert asked(socket.create_connection(server, timeout=20))
+        assert time.monotonic() - began < 1.5, "it waited until others closed"
+        stay[0].settimeout(20)
+        while stay[0].recv(4096):
+            pass
+        until(lambda: _refused(stay[0]), 20, "what was answered and stays open to be closed")
+    finally:
+        for one in stay:
+            one.close()
+
+
+def _refused(connection: socket.socket) -> bool:
+    try:
+        connection.sendall(b"more")
+    except OSError:
+        return True
+    return False

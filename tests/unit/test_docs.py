@@ -34,3 +34,9 @@ def test_each_picture_and_link_of_a_page_is_there(page: Path) -> None:
     wanted = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text())
     missing = [link for link in wanted if "://" not in link and not (page.parent / link).exists()]
     assert not missing, f"{page.name} leads to what is not there: {missing}"
+
+
+@pytest.mark.parametrize("page", sorted([*DOCS.rglob("*.md"), *DOCS.parent.glob("*.*")]), ids=lambda page: page.name)
+def test_nothing_is_left_of_a_merge(page: Path) -> None:
+    if page.is_file():
+        assert not re.findall(rb"^(?:<{7}|>{7}) .*", page.read_bytes(), re.M)
