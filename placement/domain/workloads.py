@@ -75,6 +75,8 @@ def parse(text: str) -> Definition:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Refused(f"This is not TOML: {error}.") from error
+    except RecursionError:
+        raise Refused("This is not TOML that can be read: it is nested too deep.") from None
     return check(table)
 
 

@@ -48,7 +48,7 @@ class Declaration(forms.Form):
             return stored
         try:
             seen = json.loads(self.data.get(self.add_prefix("seen"), ""))
-        except ValueError:
+        except (ValueError, RecursionError):
             return stored
         if not isinstance(seen, dict):
             return stored

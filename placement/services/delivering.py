@@ -161,6 +161,6 @@ def _answer(file: IO[bytes]) -> dict[str, Any]:
         file.seek(0)
         try:
             found = json.loads(file.read(1 << 20))
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
     return found if isinstance(found, dict) else {}

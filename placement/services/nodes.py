@@ -247,7 +247,8 @@ def _find(kind: str, ident: Any) -> Any:
         return Cycle.objects.get_or_create(pk=1)[0]
     model: type[Model] = {"node": Node, "device": Device}.get(kind) or _no_such(kind)
     try:
-        row = model._default_manager.filter(pk=ident).first()
+        known = model._default_manager.filter(pk=ident)
+        row = (known.filter(retired=False) if kind == "device" else known).first()
     except (ValueError, TypeError):
         row = None
     if row is None:

@@ -12,7 +12,7 @@ from django.test import Client
 
 from calibration.domain.samples import RAM, PoolSample, PoolState, Reading
 from placement.api.shapes.device import DeviceAnswer, DeviceList
-from placement.domain.errors import Refused
+from placement.domain.errors import NotFound, Refused
 from placement.models import AuditEntry, Device, Job, Lease, Node, Role
 from placement.runner.identity import identify
 from placement.selectors import hardware
@@ -223,3 +223,23 @@ class TestRemoving:
     def test_what_was_found_cannot_be_removed(self, client: Client, ann: Any, node: Node) -> None:
         row = Device.objects.get(uuid=UUIDS[0])
         assert "was found on the machine" in send(client, "delete", f"devices/{row.pk}", status=409)["error"]["message"]
+
+    def test_whoever_comes_after_it_is_told_that_it_is_gone(self, client: Client, ann: Any, node: Node) -> None:
+        row = tpu(ann, node)
+        declaring.remove(ann, row.pk)
+        for act in (
+            lambda: nodes.edit_device(ann, row.pk, {"declared": GIB}),
+            lambda: nodes.hold(ann, "device", row.pk),
+            lambda: nodes.drain(ann, "device", row.pk, True),
+        ):
+            with pytest.raises(NotFound, match=f"There is no device {row.pk}"):
+                act()
+
+    def test_a_page_that_comes_back_with_nonsense_for_what_was_seen_is_no_fault(
+        self, client: Client, ann: Any, node: Node
+    ) -> None:
+        row = tpu(ann, node)
+        at = f"device-{row.pk}-"
+        filled = {f"{at}name": "tpu0", f"{at}index": "0", f"{at}declared": "8 GiB", f"{at}backends": "XLA"}
+        answer = client.post(f"/declarations/device/{row.pk}/preview", {**filled, f"{at}seen": "[" * 100_000})
+        assert answer.status_code == 200

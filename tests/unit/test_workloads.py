@@ -67,3 +67,8 @@ def test_what_is_wrong_is_named_under_its_field(text: str, field: str) -> None:
 def test_what_is_no_toml_says_where() -> None:
     with pytest.raises(Refused, match=r"This is not TOML: .*line 2"):
         parse("name = 1\nname = = 2\n")
+
+
+def test_what_is_nested_without_end_is_no_toml_either() -> None:
+    with pytest.raises(Refused, match="nested too deep"):
+        parse("a = " + "[" * 100_000)
