@@ -65,7 +65,7 @@ def mirrored(job: Job, promised: Mapping[str, int], shared: Container[str] = ())
         if pool not in shared:
             charges[pool] = {
                 "granted": 0, "held": used or 0, "at_start": 0, "cap": None, "margin": 0, "basis": BASIS,
-                "settled": False, "note": "holds nothing there: what it uses counts as taken until it is gone",
+                "settled": False, "note": "no lease there: what it uses counts as taken until it is gone",
                 UNHELD: True,
             }  # fmt: skip
     return charges

@@ -256,6 +256,10 @@ def _torch_cap(tail: str) -> bool:
     return float(found[3]) * _UNIT[found[4]] >= asked
 
 
+_OF_SHELLS = {126: ", which a shell has for: found, but not to be run", 127: ", which a shell has for: not found"}
+"""What codes mean by the custom of shells (POSIX, "Exit Status for Commands"); a program may use them otherwise."""
+
+
 def _by_code(e: Evidence) -> Verdict:
     number = _signal(e)
     if e.code == 0 and e.signal is None:
@@ -265,7 +269,8 @@ def _by_code(e: Evidence) -> Verdict:
         return Verdict(Outcome.FAILED, told, "lower_bound")
     if e.signal is not None:
         return Verdict(Outcome.FAILED, f"Ended by {_name(e.signal)}.", "lower_bound")
-    return Verdict(Outcome.FAILED, f"Failed with code {e.code}.", "lower_bound")
+    meaning = _OF_SHELLS.get(e.code or 0, "")
+    return Verdict(Outcome.FAILED, f"Failed with code {e.code}{meaning}.", "lower_bound")
 
 
 def _signal(e: Evidence) -> int | None:

@@ -122,7 +122,7 @@ class HandForm(DeviceForm):
     driver_number = forms.IntegerField(
         required=False,
         label="Its driver's number",
-        help_text="Where that is another; jobs see it by that.",
+        help_text="By which jobs see it; empty: the same.",
         min_value=0,
         max_value=MOST_NUMBER,
     )
@@ -144,9 +144,9 @@ class NewDeviceForm(forms.Form):
         required=False, label="Number", help_text="What people type for it: 0 makes gpu0 or tpu0."
     )
     name = forms.CharField(required=False, max_length=40, label="Name", help_text="Empty: its kind and number.")
-    declared = Amount(required=False, capacity=True, label="Memory that jobs may take", help_text="Such as 16 GB.")
+    declared = Amount(required=False, capacity=True, label="Memory that jobs may take", help_text="Such as 16 GiB.")
     driver_number = forms.IntegerField(
-        required=False, label="Its driver's number", help_text="Where that is another; jobs see it by that."
+        required=False, label="Its driver's number", help_text="By which jobs see it; empty: the same."
     )
     backends = Backends(label="Backends", help_text="A request for any of them means it.")
     exclusive_only = forms.BooleanField(required=False, label="For one holder at a time")

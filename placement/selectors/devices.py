@@ -12,14 +12,15 @@ from calibration.models import PoolNow
 from placement import snapshots
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import Knobs
+from placement.domain.requests import Exclusive
 from placement.models import Device, Job, Node
 from placement.selectors import hardware, tanks, wording
 from placement.selectors.tanks import Tank
 
 RUNNING = (
     "name", "array", "array_index", "user__username", "workers", "priority", "state", "node", "device", "basis",
-    "kind", "more_devices", "charges", "used", "admitted_at", "started_at", "time_limit_s", "attempt", "flags",
-    "unsupervised", "leader_exit", "stop_requested_at", "stop_by",
+    "kind", "exclusive", "more_devices", "charges", "used", "admitted_at", "started_at", "time_limit_s", "attempt",
+    "flags", "unsupervised", "leader_exit", "stop_requested_at", "stop_by",
     "progress__share", "progress__left_s", "progress__read_at", "progress__usual_s",
 )  # fmt: skip
 """The columns that pages and the API show of a job that runs; the others weigh ten times as much."""
@@ -152,6 +153,9 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look, names: 
     held = 0 if shares else sum(h.held for h in inside)  # of one pool with RAM nothing is held but RAM
     if left is not None and not shares:
         left = min(left, max(0, device.declared - held))
+    if said := _alone(look.jobs, node.name, device):
+        left = 0
+        notes.append(said)
     part = device.declared / total * 100 if total and device.declared < total and not shares else None
     if part is not None:
         notes.append(f"{gib(device.declared, total)} of it declared")
@@ -192,6 +196,9 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
         notes.append("memory pressure: nothing starts until use falls below the low mark")
     if left is not None and node.ram_declared is not None:
         left = min(left, max(0, node.ram_declared - sum(h.held for h in inside)))
+    if said := _alone(look.jobs, node.name):
+        left = 0
+        notes.append(said)
     if node.ram_declared is not None and (total is None or node.ram_declared < total):
         notes.append(f"{gib(node.ram_declared, total)} of it declared")
     return Tank(
@@ -213,6 +220,19 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
         if total and node.ram_declared and node.ram_declared < total
         else None,
     )
+
+
+def _alone(jobs: list[Job], node: str, device: Device | None = None) -> str:
+    """Return who has the machine or the device alone, so that nobody joins whatever is left of it; "" where nobody."""
+    for job in jobs:
+        if job.node != node:
+            continue
+        if job.exclusive == Exclusive.MACHINE:
+            return f"#{job.pk} has the machine alone: nothing else starts on it"
+        on = device is not None and device.uuid in job.devices
+        if device is not None and on and (job.exclusive == Exclusive.DEVICE or device.exclusive_only):
+            return f"#{job.pk} has {device.name} alone: nothing else starts on it"
+    return ""
 
 
 def _over(held: int, declared: int | None) -> str:

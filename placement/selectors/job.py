@@ -9,9 +9,12 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 
+from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
 from placement.domain.arrays import with_index
 from placement.domain.jobs import State
+from placement.domain.requests import Exclusive
+from placement.domain.taken import Kind
 from placement.models import Device, Job, Role
 from placement.selectors import (
     access,
@@ -43,7 +46,7 @@ from placement.selectors.remedy import Way
 from placement.selectors.terms import Term
 from placement.selectors.timeline import Stretch
 from placement.selectors.verdict import Verdict
-from placement.selectors.wording import mapping
+from placement.selectors.wording import mapping, whole
 
 REPEATS_SHOWN = 50
 
@@ -225,6 +228,9 @@ def _lead(job: Job, names: dict[str, str]) -> str:
     if job.state == State.QUEUED:
         told = missing.sentence(job.decision) if job.code in missing.ROOM else ""
         return told or job.headline or "Waits for the next decision."
+    if job.kind == Kind.HOLD:
+        alone = "" if job.exclusive == Exclusive.NO else " alone"
+        return f"{job.user.get_username()} has taken {_amount(job)}{_where(job, names)}{alone}."
     if job.state == State.ADMITTED:
         return f"Starting on {_where(job, names)}."
     return f"Running on {_where(job, names)}."
@@ -233,10 +239,18 @@ def _lead(job: Job, names: dict[str, str]) -> str:
 def _sub(job: Job, foretold: Expected | None) -> str:
     if job.state == State.QUEUED and foretold and not foretold.at:
         return foretold.why_none
+    if job.kind == Kind.HOLD and job.state != State.FINISHED:
+        return "It is given back by cancelling it, at the latest when its time is over."
     if job.state in (State.ADMITTED, State.RUNNING):
         needs = ladder.needs(job.estimate, len(job.devices))
         return needs and f"Estimated need: {needs}."
     return ""
+
+
+def _amount(job: Job) -> str:
+    """Return "8.0 GiB of " for a part of a device, "" for all of it."""
+    amount = whole(mapping(mapping(job.charges).get(job.device)).get("granted"))
+    return f"{gib(amount)} of " if amount else ""
 
 
 def _where(job: Job, names: dict[str, str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from calibration.domain.keys import typed_command_key
 from calibration.domain.resources import gib
 from calibration.models import Sediment
+from placement.domain.taken import Kind
 from placement.models import IrrelevantArgument, Job
 from placement.selectors.wording import mapping, whole
 
@@ -44,8 +45,8 @@ class Taught:
 
 
 def arguments(job: Job) -> tuple[ArgumentRow, ...]:
-    """Return the arguments that a typed command is learned under, none for a workload."""
-    if job.workload_id or not job.key_script:
+    """Return the arguments that a typed command is learned under, none for a workload, nor for a hold."""
+    if job.workload_id or not job.key_script or job.kind == Kind.HOLD:
         return ()
     text = shlex.join(str(part) for part in job.argv) if job.argv else job.command
     marked = frozenset(IrrelevantArgument.objects.filter(script=job.key_script).values_list("argument", flat=True))

@@ -132,7 +132,8 @@ def _way(found: Remedy, job: Job, foretold: Expected | None, now: datetime) -> W
         needs = f"if it reads {WORKERS}; {needs}" if edit.workers is not None else needs
         rest = f"{needs}fits {found.place}{' now' if len(found.steps) == 1 else ' then'}"
     elif found.gives:
-        rest = f"frees {gib(found.gives)} on {found.place}"
+        many = " + " in found.place  # those who end hold some of these devices, and not each as much
+        rest = f"then {found.place} have room" if many else f"frees {gib(found.gives)} on {found.place}"
     button, fields, hint = _button(edit, job) if edit and len(found.steps) == 1 else ("", (), "")
     return Way(kind, words, at, guess, rest, button, fields, hint)
 

@@ -6,6 +6,7 @@ from django.template import Library
 
 from calibration.domain import keys
 from calibration.models import Known
+from placement.domain.taken import Kind
 from placement.models import Job, Workload
 
 register = Library()
@@ -13,8 +14,13 @@ register = Library()
 
 @register.simple_tag
 def learned_under(job_id: int) -> str:
-    """Return the id of the page of what this job is learned under, "" while there is none."""
-    key = Job.objects.filter(pk=job_id).values_list("key_workload", "key_script", "key_params").first()
+    """Return the id of the page of what this job is learned under, "" while there is none: of a hold never."""
+    key = (
+        Job.objects.filter(pk=job_id)
+        .exclude(kind=Kind.HOLD)
+        .values_list("key_workload", "key_script", "key_params")
+        .first()
+    )
     if key is None:
         return ""
     ident = keys.subject(*key)

@@ -119,7 +119,8 @@ def _asked_about(request: HttpRequest, form: SubmitForm, data: Any) -> dict[str,
     except NotYours:
         raise
     except Refused as error:
-        return {"refused": error.sentence, "checks": getattr(error, "checks", [])}
+        said = error.sentence.removeprefix("Nothing was submitted: ")  # while somebody types nothing is
+        return {"refused": said, "checks": getattr(error, "checks", [])}
     return {
         "preview": seen,
         "sweep": sweep,

@@ -181,3 +181,9 @@ def test_a_line_that_was_run_on_a_group_runs_on_one_again(client: Client, ada: A
     a_job(ada, command="torchrun fit.py", gpu="group", devices_wanted=pair)
     client.post("/submit", {"quick": "1", "command": "torchrun fit.py", "form_key": "q"})
     assert Job.objects.latest("pk").request().min_devices == 2
+
+
+def test_while_somebody_types_nothing_is_said_of_what_was_not_submitted(client: Client, ada: Any) -> None:
+    seen = client.post("/submit/estimate", form(gpu="one", memory="exact")).content.decode()
+    assert "Say how much is to be reserved exactly" in seen
+    assert "Nothing was submitted" not in seen

@@ -84,7 +84,7 @@ def test_what_is_still_measured_stays_booked_and_is_told_until_it_is_gone(box: B
     client.force_login(at.job.user)
     page = client.get(f"/jobs/{at.job.pk}").content.decode()
     assert "Still measured: 5.9 GiB on gpu0. That counts as taken until it is gone." in page
-    assert "holds nothing there: what it uses counts as taken until it is gone" in page
+    assert "no lease there: what it uses counts as taken until it is gone" in page
     assert "5.9 GiB, holds nothing" in client.get("/devices/testnode/GPU-0").content.decode()
     told = client.get(f"/api/v1/jobs/{at.job.pk}/requests").json()["requests"]
     assert told[0]["still_measured"].startswith("Still measured")

@@ -19,6 +19,7 @@ from placement.domain.errors import Refused
 from placement.domain.knobs import Knobs
 from placement.domain.taken import RAM_OF_ITS_OWN, Wish
 from placement.models import Job, Lease, Notice
+from placement.selectors import devices
 from placement.services import admission, cycle_row, leased, taking
 from placement.services.settling import settled
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_user
@@ -83,6 +84,31 @@ def test_a_device_alone_lets_nobody_else_in() -> None:
     admission.run()
     other.refresh_from_db()
     assert (job.state, other.code) == ("admitted", "exclusive_device")
+
+
+def test_pages_say_of_a_device_that_is_taken_alone_that_nothing_of_it_is_left(client: Client) -> None:
+    job = taken(Wish("atlas", UUIDS[0]), state="running", started_at=timezone.now())
+    left = {tank.pool: (tank.left, tank.notes) for tank in devices.all_tanks(sees_commands=True)}
+    assert left[UUIDS[0]] == ("nothing", (f"#{job.pk} has gpu0 alone: nothing else starts on it",))
+    assert left[UUIDS[1]][0] != "nothing"
+    client.force_login(job.user)
+    page = client.get(f"/jobs/{job.pk}").content.decode()
+    assert "ada has taken gpu0 of atlas alone." in page
+    assert "It is given back by cancelling it, at the latest when its time is over." in page
+    assert "Estimated need" not in page
+    assert "What is learned from it" not in page
+
+
+def test_a_part_that_is_taken_leaves_the_rest(client: Client) -> None:
+    job = taken(Wish("atlas", UUIDS[0], 6 * GIB), state="running")
+    client.force_login(job.user)
+    assert "ada has taken 6.0 GiB of gpu0 of atlas." in client.get(f"/jobs/{job.pk}").content.decode()
+    assert devices.all_tanks(sees_commands=True)[0].left not in ("nothing", "closed")
+
+
+def test_of_a_machine_that_is_taken_nothing_is_left() -> None:
+    taken(Wish("atlas"), state="running")
+    assert {tank.left for tank in devices.all_tanks(sees_commands=True)} == {"nothing"}
 
 
 def test_a_whole_machine_can_be_taken() -> None:

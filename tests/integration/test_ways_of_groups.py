@@ -11,7 +11,7 @@ from placement.domain.errors import Refused
 from placement.models import AuditEntry, Device, Job
 from placement.selectors import remedy
 from placement.services import editing
-from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_user
+from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_running, a_user
 
 pytestmark = pytest.mark.django_db
 
@@ -69,3 +69,13 @@ def test_a_job_of_one_device_has_no_fewer() -> None:
     job = a_job(a_user("ada"), declared_vram=GIB, declared_ram=GIB)
     with pytest.raises(Refused):
         editing.change(job.user, job.pk, editing.Wanted(devices=1, per_device_memory=GIB))
+
+
+def test_who_would_end_frees_nothing_on_devices_where_it_is_not() -> None:
+    a_machine()
+    user = a_user("ada")
+    a_running(user)
+    wanted = {"min": 2, "max": 2, "prefer_max": False, "per_device": 12 * GIB, "group": None, "even": True}
+    job = a_job(user, gpu="group", devices_wanted={**wanted, "kind": None, "backend": None}, declared_ram=GIB)
+    (way,) = [one for one in remedy.ways(job, None, lambda _: "") if one.kind == "ends"]
+    assert way.rest == "then gpu0 + gpu1 have room"

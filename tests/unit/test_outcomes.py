@@ -320,3 +320,9 @@ def test_leftovers_are_a_note_and_not_an_outcome() -> None:
     found = decide_outcome(Evidence(code=0, leftovers=2))
     assert found.outcome is Outcome.COMPLETED
     assert found.notes == ("2 processes were left behind.",)
+
+
+@pytest.mark.parametrize(("code", "said"), [(3, ""), (126, ", which a shell has for: found, but not to be run"),
+                                            (127, ", which a shell has for: not found")])  # fmt: skip
+def test_the_codes_that_shells_give_a_meaning_are_told_with_it(code: int, said: str) -> None:
+    assert decide_outcome(Evidence(code=code)).sentence == f"Failed with code {code}{said}."
