@@ -72,10 +72,8 @@ def test_a_job_of_one_device_has_no_fewer() -> None:
 
 
 def test_who_would_end_frees_nothing_on_devices_where_it_is_not() -> None:
-    a_machine()
-    user = a_user("ada")
-    a_running(user)
-    wanted = {"min": 2, "max": 2, "prefer_max": False, "per_device": 12 * GIB, "group": None, "even": True}
-    job = a_job(user, gpu="group", devices_wanted={**wanted, "kind": None, "backend": None}, declared_ram=GIB)
+    job = a_group(per_device=12 * GIB)
+    Device.objects.update(draining=False)
+    a_running(job.user)
     (way,) = [one for one in remedy.ways(job, None, lambda _: "") if one.kind == "ends"]
     assert way.rest == "then gpu0 + gpu1 have room"
