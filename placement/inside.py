@@ -116,12 +116,16 @@ def promised(rows: Iterable[Lease]) -> Promised:
 
 
 def standing(
-    running: Sequence[Running], rows: Sequence[Lease], used: Mapping[int, Mapping[str, int | None]]
+    running: Sequence[Running],
+    rows: Sequence[Lease],
+    used: Mapping[int, Mapping[str, int | None]],
+    asking: Container[tuple[int, str]] = (),
 ) -> list[Running]:
     """Return the jobs with what they were granted since: added to a pool that they hold already, else beside them.
 
     ``used`` is by job and pool. A promise counts whole until its holder lets go, used or not; and what a job is
-    measured to use without holding any of that device, until it is gone.
+    measured to use without holding any of that device, until it is gone: by its bytes, too, but where it asks for some
+    of the device itself (``asking``, job and pool). The measured room is less by them, and twice nobody pays for them.
     """
     own = {r.job: r for r in running}
     found = dict(own)
@@ -153,12 +157,19 @@ def standing(
     for r in running:
         for pool, now in used.get(r.job, {}).items():
             if now != 0 and pool != RAM and pool not in r.charges and pool not in r.devices:
+                taken = 0 if (r.job, pool) in asking else now or 0
                 left = replace(
-                    r, devices=(pool,), charges={pool: Charge(0, now or 0, now, 0)}, margins={}, cold=False,
+                    r, devices=(pool,), charges={pool: Charge(0, taken, now, 0)}, margins={}, cold=False,
                     exclusive=Exclusive.NO, more=True,
                 )  # fmt: skip
                 beside.setdefault((r.job, pool), left)
     return [*found.values(), *beside.values()]
+
+
+def asking() -> frozenset[tuple[int, str]]:
+    """Return the jobs that wait for some of a device, each with every device that could serve."""
+    rows = InsideRequest.objects.filter(state=RequestState.WAITING).values_list("job", "devices")
+    return frozenset((job, device) for job, devices in rows for device in devices)
 
 
 def _ended(lease: Lease) -> Running:

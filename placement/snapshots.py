@@ -147,7 +147,8 @@ def take(
 def _running(jobs: list[Job], at: float, there: Present) -> tuple[Running, ...]:
     used = {job.pk: job.used for job in jobs}
     lent = inside.leases() if there.lent else ()
-    return tuple(inside.standing([running_of(job, at, there.version) for job in jobs], lent, used))
+    asking = inside.asking() if there.asks else ()
+    return tuple(inside.standing([running_of(job, at, there.version) for job in jobs], lent, used, asking))
 
 
 def _brought_up(

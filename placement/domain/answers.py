@@ -26,7 +26,7 @@ def company(board: Board, demand: Demand, place: Place) -> tuple[Check, ...]:
     fixed, name, wanted = board.fixed[place.node.name], place.node.name, demand.request.exclusive
     who = board.on_node(name) if wanted is Exclusive.MACHINE else board.alone_on(name)
     there = len(who), 0 if not place.devices else len(board.on_place(place))
-    key = "company", place.order, wanted
+    key = "company", place.order, wanted, demand.request.inside
     if key not in fixed or fixed[key][0] != there:
         fixed[key] = there, tuple(company_of(board, demand, place))
     found: tuple[Check, ...] = fixed[key][1]

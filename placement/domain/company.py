@@ -9,7 +9,7 @@ from placement.domain import text
 from placement.domain.decision import Check, Code
 from placement.domain.demands import Demand
 from placement.domain.places import Board, Place, name_of
-from placement.domain.requests import Exclusive
+from placement.domain.requests import Exclusive, Request
 from placement.domain.snapshot import Device, Running
 
 
@@ -27,24 +27,34 @@ def company(board: Board, demand: Demand, place: Place) -> Iterator[Check]:
         yield Check(Code.EXCLUSIVE_JOB, True, f"No job has {name} alone, and none is in the way.")
     if not place.devices:
         return
-    asked = [tuple(_on_device(board, place, device, wanted)) for device in place.devices]
+    asked = [tuple(_on_device(board, device, demand.request)) for device in place.devices]
     for each in zip(*asked, strict=True):  # of several devices the first that says no speaks for all
         against = next((check for check in each if not check.ok), None)
         yield against or (each[0] if len(each) == 1 else replace(each[0], sentence=_nobody(each[0].code, place.label)))
 
 
-def kept_out_by(board: Board, place: Place, wanted: Exclusive) -> Iterator[Running]:
-    """Yield the jobs on the place's devices whose mere presence is in the way of one that wants to be so alone."""
+def kept_out_by(board: Board, place: Place, request: Request) -> Iterator[Running]:
+    """Yield the jobs on the place's devices whose mere presence is in the way of what is asked for."""
     for device in place.devices:
-        here = board.on_device(device)
-        if wanted is Exclusive.DEVICE or device.exclusive_only or any(r.exclusive is Exclusive.DEVICE for r in here):
+        here = _others(board, device, request.inside)
+        if (
+            request.exclusive is Exclusive.DEVICE
+            or device.exclusive_only
+            or any(r.exclusive is Exclusive.DEVICE for r in here)
+        ):
             yield from here
         else:
             yield from (r for r in here if r.cold)
 
 
-def _on_device(board: Board, place: Place, device: Device, wanted: Exclusive) -> Iterator[Check]:
-    here, name = board.on_device(device), name_of(device, board.many)
+def _others(board: Board, device: Device, inside: int) -> list[Running]:
+    """Return who is on a device, less the leftovers there of the job that asks."""
+    here = board.on_device(device)
+    return [r for r in here if r.job != inside or not r.unheld] if inside else here
+
+
+def _on_device(board: Board, device: Device, request: Request) -> Iterator[Check]:
+    here, name, wanted = _others(board, device, request.inside), name_of(device, board.many), request.exclusive
     taken = [r.job for r in here if r.exclusive is Exclusive.DEVICE or device.exclusive_only]
     if taken:
         yield _with(Code.EXCLUSIVE_DEVICE, f"{text.jobs(taken)} has {name} alone.", taken)

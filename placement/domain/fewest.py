@@ -55,7 +55,7 @@ def _in_the_way(board: Board, one: Look) -> tuple[int, ...]:
     if Code.EXCLUSIVE_JOB in codes:
         found += board.alone_on(place.node.name) or board.on_node(place.node.name)
     if codes & {Code.EXCLUSIVE_DEVICE, Code.COLD_START}:
-        found += kept_out_by(board, place, one.wanted)
+        found += kept_out_by(board, place, one.request)
     return tuple(dict.fromkeys(r.job for r in found))
 
 

@@ -241,7 +241,7 @@ def _must_end(board: Board, one: Look) -> list[int]:
     if Code.EXCLUSIVE_JOB in codes:
         found += [r.job for r in board.on_node(one.place.node.name)]
     if codes & {Code.EXCLUSIVE_DEVICE, Code.COLD_START}:
-        found += [r.job for r in kept_out_by(board, one.place, one.wanted)]
+        found += [r.job for r in kept_out_by(board, one.place, one.request)]
     return found
 
 

@@ -15,7 +15,7 @@ from placement.domain.demands import Demand, Part, is_promise, waiting_demand
 from placement.domain.many_devices import all_places
 from placement.domain.nowhere import no_place, only_named
 from placement.domain.places import Board, Place, in_force
-from placement.domain.requests import Exclusive, Gpu
+from placement.domain.requests import Gpu, Request
 from placement.domain.snapshot import Charge, Running, Snapshot, Waiting
 
 SETS_SHOWN = 8  # of the sets of devices that a group could take
@@ -32,7 +32,7 @@ class Look:
     candidate: Candidate
     ok: bool
     near: tuple[bool, int, int, int]  # smaller is nearer to a start
-    wanted: Exclusive = Exclusive.NO
+    request: Request
 
 
 def decide(snapshot: Snapshot, waiting: Waiting) -> Decision:
@@ -111,7 +111,7 @@ def look(board: Board, demand: Demand, place: Place) -> Look:
         )
         known = all(p.need is not None for p in parts)
         ok = known and all(c.ok for c in asked)
-        memo[key] = Look(place, parts, candidate, ok, nearness(candidate), demand.request.exclusive)
+        memo[key] = Look(place, parts, candidate, ok, nearness(candidate), demand.request)
     found: Look = memo[key]
     return found
 

@@ -75,7 +75,7 @@ def waiting_of(
     waited: float = 0.0,
 ) -> Waiting:
     """Return a request as the gate sees it: a promise, on the node of its job, of the job's priority."""
-    wanted = _request(ask, devices, job.node)
+    wanted = _request(ask, devices, job)
     need = wanted.largest_share(ask.min_devices) if wanted.exact else ask.group_bytes + ask.per_device_bytes
     return Waiting(
         job=number(request),
@@ -93,15 +93,15 @@ def waiting_of(
     )
 
 
-def _request(ask: Ask, devices: Iterable[str], node: str) -> Request:
+def _request(ask: Ask, devices: Iterable[str], job: Running) -> Request:
     """Return what is asked of the gate: of one device an estimate that is a promise, of several exact bytes."""
     alone = Exclusive.DEVICE if ask.exclusive else Exclusive.NO
     if ask.max_devices == 1:
-        return Request(Gpu.ONE, alone, node, among=frozenset(devices))
+        return Request(Gpu.ONE, alone, job.node, among=frozenset(devices), inside=job.job)
     return Request(
         Gpu.GROUP,
         alone,
-        node,
+        job.node,
         min_devices=ask.min_devices,
         max_devices=ask.max_devices,
         prefer_max=ask.prefer_max,
@@ -109,6 +109,7 @@ def _request(ask: Ask, devices: Iterable[str], node: str) -> Request:
         group_memory=ask.group_bytes or None,
         even=ask.even or not ask.group_bytes,
         among=frozenset(devices),
+        inside=job.job,
     )
 
 

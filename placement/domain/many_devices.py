@@ -15,7 +15,7 @@ from placement.domain.company import kept_out_by
 from placement.domain.demands import Ask, Demand, at_most, has_room, over
 from placement.domain.device_sets import thinned
 from placement.domain.places import Board, Place, place_of
-from placement.domain.requests import Exclusive, Request
+from placement.domain.requests import Request
 from placement.domain.snapshot import Device, Node
 
 Set = Sequence[Device]
@@ -75,7 +75,7 @@ def _sets(board: Board, demand: Demand, node: Node, alike: Set, fitting: bool) -
     request, vram = demand.request, demand.vram
     if vram is None:
         return
-    there = [device for device in alike if _may_join(board, node, device, request.exclusive)]
+    there = [device for device in alike if _may_join(board, node, device, request)]
     together = request.group_memory is not None
     rule = _together(board, request, there) if together else _each(board, vram, request, there)
     every, apart = rule.ordered, [device for device in rule.ordered if device.uuid not in board.aside]
@@ -105,14 +105,14 @@ def _roomiest(rule: _Rule, vram: Ask, count: int) -> Set:
     return rule.ordered[:count] if vram.need is None else rule.ordered[-count:]
 
 
-def _may_join(board: Board, node: Node, device: Device, wanted: Exclusive) -> bool:
+def _may_join(board: Board, node: Node, device: Device, request: Request) -> bool:
     """Return whether nobody's word or presence keeps a group off the device; remembered until somebody starts."""
-    known: dict[str, bool] = board.memo[node.name].setdefault(("joins", wanted), {})
+    known: dict[str, bool] = board.memo[node.name].setdefault(("joins", request.exclusive, request.inside), {})
     if device.uuid not in known:
         place = place_of(node, (device,), board.many)
         works = all(check.ok for check in checks.standing_of(board, place))
         works = works and checks.reading_of(board, device.pool, device).ok
-        known[device.uuid] = works and next(kept_out_by(board, place, wanted), None) is None
+        known[device.uuid] = works and next(kept_out_by(board, place, request), None) is None
     return known[device.uuid]
 
 

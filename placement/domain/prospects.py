@@ -14,7 +14,7 @@ from placement.domain.gate import look
 from placement.domain.levels import Ask
 from placement.domain.many_devices import places
 from placement.domain.places import Board, Place, in_force
-from placement.domain.requests import Exclusive
+from placement.domain.requests import Exclusive, Request
 from placement.domain.rooms import Kind, Rooms
 from placement.domain.snapshot import Running, Waiting
 from placement.domain.soonest_sets import kept_set, soonest_sets
@@ -75,12 +75,12 @@ class Hope:
     def __init__(self, board: Board, kind: Kind) -> None:
         self.board, self.version = board, board.version
         self.none: set[Ask] = set()
-        asked = kind.request.exclusive
+        request, asked = kind.request, kind.request.exclusive
         planned = {place.order for place in to_plan(kind.request, [spot.place for spot in kind.spots])}
         spots = [spot for spot in kind.spots if spot.place.order in planned]
-        self.places = [(spot, start) for spot in spots if (start := _opens(board, spot, asked)) is not None]
+        self.places = [(spot, start) for spot in spots if (start := _opens(board, spot, request)) is not None]
         crowds = [
-            (crowd, [(s, at) for s in crowd if (at := _opens(board, s, asked)) is not None]) for crowd in kind.crowds
+            (crowd, [(s, at) for s in crowd if (at := _opens(board, s, request)) is not None]) for crowd in kind.crowds
         ]
         self.crowds = [(tuple(spot.place.devices[0] for spot in crowd), some) for crowd, some in crowds]
         few = max(2, kind.request.min_devices)
@@ -117,7 +117,7 @@ def _last(board: Board, place: Place, *, device: bool) -> int:
     return min(-1 if left is None else left for left in lefts)
 
 
-def _opens(board: Board, spot: Spot | Several, asked: Exclusive) -> float | None:
+def _opens(board: Board, spot: Spot | Several, request: Request) -> float | None:
     """Return the seconds until nobody's hold or presence is in the way there, None where that never ends."""
     place, wall = spot.place, board.snapshot.wall
     if any(not check.ok and check.code in ENDLESS for check in _always(board, spot)):
@@ -129,7 +129,7 @@ def _opens(board: Board, spot: Spot | Several, asked: Exclusive) -> float | None
                 return None
             start = max(start, hold.until - wall)
     until = ends(board, place.node.name)
-    for r in _in_the_way(board, spot, asked):
+    for r in _in_the_way(board, spot, request):
         start = max(start, until[r.job].bar)
     return start
 
@@ -142,9 +142,9 @@ def _always(board: Board, spot: Spot | Several) -> Iterator[Check]:
         yield from (checks.reading_of(board, device.pool, device) for device in place.devices)
 
 
-def _in_the_way(board: Board, spot: Spot | Several, asked: Exclusive) -> Iterator[Running]:
+def _in_the_way(board: Board, spot: Spot | Several, request: Request) -> Iterator[Running]:
     """Yield the jobs whose very presence keeps such a job out."""
     place, side = spot.place, spot.side
-    if side.alone or (asked is Exclusive.MACHINE and side.jobs):
+    if side.alone or (request.exclusive is Exclusive.MACHINE and side.jobs):
         yield from board.on_node(place.node.name)
-    yield from kept_out_by(board, place, asked)
+    yield from kept_out_by(board, place, request)

@@ -30,7 +30,8 @@ class Request:
     are reserved exactly, for each device and for the group together; without, each device is charged the estimate.
     What is for the group is divided evenly, or without ``even`` by the room of its devices. ``kind`` and ``backend``
     are words of a device's declaration, None: any. ``engine`` "" means no container, else which engine runs it:
-    "docker", "podman" or "any". ``among`` are the UUIDs that come into question, None: all.
+    "docker", "podman" or "any". ``among`` are the UUIDs that come into question, None: all. ``inside`` is the running
+    job that asks for more, else 0: what it uses without holding any of a device does not keep it out there itself.
     """
 
     gpu: Gpu = Gpu.NONE
@@ -47,6 +48,7 @@ class Request:
     backend: str | None = None
     engine: str = ""
     among: frozenset[str] | None = None
+    inside: int = 0
 
     def __post_init__(self) -> None:
         if self.gpu is Gpu.NONE and (self.device is not None or self.exclusive is Exclusive.DEVICE or self.exact):

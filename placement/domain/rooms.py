@@ -40,11 +40,11 @@ class Kind:
     def tighten(self, version: int) -> None:
         """Set the bounds to the most that an open place has now."""
         self.version = version
-        wanted = self.request.exclusive
-        there: list[Spot | Several] = [spot for spot in self.spots if not spot.closed(wanted)]
+        wanted, inside = self.request.exclusive, self.request.inside
+        there: list[Spot | Several] = [spot for spot in self.spots if not spot.closed(wanted, inside)]
         few = max(2, self.request.min_devices)
         for crowd in self.crowds:  # of so many of them none has more than the last of those that have most
-            joined = sorted((spot for spot in crowd if not spot.closed(wanted)), key=lambda spot: -spot.most)
+            joined = sorted((spot for spot in crowd if not spot.closed(wanted, inside)), key=lambda spot: -spot.most)
             there += joined[few - 1 : few]
         self.ram = max((spot.side.ram.most_now for spot in there), default=-1)
         self.vram = max((spot.most for spot in there), default=-1)
@@ -60,7 +60,7 @@ class Rooms:
         self.sides: dict[str, Side] = {}
         self._of_device: dict[tuple[str, str | None], Spot] = {}
         self._kinds: dict[Request, Kind] = {}
-        self._most: dict[tuple[int, Exclusive], tuple[int, list[int]]] = {}
+        self._most: dict[tuple[int, Exclusive, int], tuple[int, list[int]]] = {}
         self._by_places: dict[int, list[Spot | Several]] = {}
         self._crowds: dict[int, list[Spot]] = {}  # by the devices of the board that they are, so that it is one list
         # By identity first, as equal requests and estimates are mostly the same object; the object is kept with
@@ -124,14 +124,14 @@ class Rooms:
         if request.min_devices == 1 or request.group_memory is None:
             return False
         crowds = (self._crowd(node, alike) for node, alike in self.board.alike(request))
-        return not any(could_hold(request, self._most_of(crowd, request.exclusive)) for crowd in crowds)
+        return not any(could_hold(request, self._most_of(crowd, request.exclusive, request.inside)) for crowd in crowds)
 
-    def _most_of(self, crowd: list[Spot], wanted: Exclusive) -> list[int]:
+    def _most_of(self, crowd: list[Spot], wanted: Exclusive, inside: int) -> list[int]:
         """Return what the open devices of a crowd have now, most first, found anew after each start."""
-        key = id(crowd), wanted
+        key = id(crowd), wanted, inside
         known = self._most.get(key)
         if known is None or known[0] != self.board.version:
-            rooms = sorted((spot.most for spot in crowd if not spot.closed(wanted)), reverse=True)
+            rooms = sorted((spot.most for spot in crowd if not spot.closed(wanted, inside)), reverse=True)
             known = self._most[key] = self.board.version, rooms
         return known[1]
 
@@ -172,15 +172,15 @@ class Rooms:
             return []
         if ask in kind.refused or self._hopeless(kind):
             return []
-        wanted, lowers = kind.request.exclusive, kind.lowers
+        wanted, lowers, inside = kind.request.exclusive, kind.lowers, kind.request.inside
         found: list[Fit] = []
-        evenly = Evenly(ask, wanted, lowers) if kind.evenly else None
+        evenly = Evenly(ask, wanted, lowers, inside) if kind.evenly else None
         for spot in self.places(waiting, kind, fitting=True):
             if evenly is not None and isinstance(spot, Several):
                 if (needs := evenly.fits(spot)) is not None:
                     found.append((spot, needs, spot.takes_all(ask)))
                 continue
-            if not spot.closed(wanted):
+            if not spot.closed(wanted, inside):
                 if isinstance(spot, Several) or spot.unified:
                     needs = self._parts(waiting, spot, now=True)
                 else:

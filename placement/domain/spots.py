@@ -37,7 +37,7 @@ class Side:
 class Spot:
     """One place: its levels, who is there, and whether anything but memory keeps everybody out."""
 
-    __slots__ = ("alone", "cold", "device", "fair", "here", "only", "part", "place", "shut", "side", "unified")
+    __slots__ = ("alone", "cold", "device", "fair", "here", "left", "only", "part", "place", "shut", "side", "unified")
 
     def __init__(self, board: Board, place: Place, side: Side) -> None:
         self.place, self.side = place, side
@@ -53,6 +53,7 @@ class Spot:
         self.fair = fair_ram(place.node, 0 if device is None else 1)
         self.part = board.knobs.cold_ram_share
         self.here = self.alone = self.cold = 0
+        self.left: list[int] = []  # the jobs among those that hold nothing of it, and use it
         if device is not None:
             for r in board.on_place(place):
                 self.joined(r)
@@ -60,6 +61,8 @@ class Spot:
     def joined(self, r: Running) -> None:
         """Count one more job on the device."""
         self.here += 1
+        if r.unheld:
+            self.left.append(r.job)
         self.alone += r.exclusive is Exclusive.DEVICE
         self.cold += r.cold
 
@@ -73,12 +76,15 @@ class Spot:
         """Return the places of one device that this one consists of."""
         return (self,)
 
-    def closed(self, wanted: Exclusive) -> bool:
-        """Return whether an operator, the node's health or somebody's presence keeps such a job out."""
+    def closed(self, wanted: Exclusive, inside: int = 0) -> bool:
+        """Return whether an operator, the node's health or somebody's presence keeps such a job out.
+
+        ``inside`` as in Request.
+        """
         side = self.side
         if self.shut or side.alone or (side.jobs and wanted is Exclusive.MACHINE):
             return True
-        if not self.here:  # jobs on its device; nobody is counted where there is none
+        if self.here == (inside in self.left):  # jobs on its device; nobody is counted where there is none
             return False
         return bool(self.only or self.alone or self.cold or wanted is Exclusive.DEVICE)
 
@@ -139,9 +145,9 @@ class Several:
         """Return the most that each of its devices has for anybody now."""
         return min(spot.most for spot in self.members)
 
-    def closed(self, wanted: Exclusive) -> bool:
+    def closed(self, wanted: Exclusive, inside: int = 0) -> bool:
         """Return whether such a job is kept out of one of the devices."""
-        return any(spot.closed(wanted) for spot in self.members)
+        return any(spot.closed(wanted, inside) for spot in self.members)
 
     def takes_all(self, ask: Ask) -> bool:
         """Return whether it would be a first run on its devices."""
@@ -151,10 +157,10 @@ class Several:
 class Evenly:
     """One look at many sets of devices for a group whose members are all asked for the same: each is asked once."""
 
-    __slots__ = ("_ask", "_lowers", "_of_device", "_of_ram", "_wanted")
+    __slots__ = ("_ask", "_inside", "_lowers", "_of_device", "_of_ram", "_wanted")
 
-    def __init__(self, ask: Ask, wanted: Exclusive, lowers: bool) -> None:
-        self._ask, self._wanted, self._lowers = ask, wanted, lowers
+    def __init__(self, ask: Ask, wanted: Exclusive, lowers: bool, inside: int) -> None:
+        self._ask, self._wanted, self._lowers, self._inside = ask, wanted, lowers, inside
         self._of_device: dict[str, int | None] = {}
         self._of_ram: dict[tuple[str, int], int | None] = {}
 
@@ -180,7 +186,7 @@ class Evenly:
         need, margin, least = self._ask[0]
         return (
             None
-            if spot.device is None or spot.closed(self._wanted)
+            if spot.device is None or spot.closed(self._wanted, self._inside)
             else spot.device.give(need, margin, least, spot.has_it(need, self._lowers))
         )
 

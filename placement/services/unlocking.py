@@ -111,7 +111,7 @@ def _kept(board: Board) -> Iterable[Held]:
     late = InsideRequest.objects.filter(leaving=True, state=RequestState.REVOKED, revoke_at__lte=timezone.now())
     left = set(late.values_list("job", "leases__pool"))
     for r in unheld:
-        parts = tuple(Part((r.node, p), c.held) for p, c in r.charges.items() if (r.job, p) in left)
+        parts = tuple(Part((r.node, p), c.used or 0) for p, c in r.charges.items() if (r.job, p) in left)
         if parts:
             yield Held(r.job, parts)
 

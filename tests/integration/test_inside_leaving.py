@@ -12,11 +12,12 @@ from django.test import Client
 from django.utils import timezone
 
 from calibration.domain.samples import RAM
+from calibration.models import PoolNow
 from placement import inside, snapshots
 from placement.domain.outcomes import Evidence, decide_outcome
 from placement.domain.reservations import booked_room
 from placement.domain.snapshot import Running
-from placement.models import InsideRequest, Job, Workload
+from placement.models import Device, InsideRequest, Job, Workload
 from placement.services import admission, holding, lifecycle, reserving
 from tests.integration.asking import asks, cycle, on_gpu1
 from tests.integration.hardware_box import Box, Card, boxed, job_on
@@ -151,6 +152,32 @@ def test_whoever_wants_a_device_alone_waits_for_what_is_left_there() -> None:
     assert f"#{job.pk}" in newcomer.headline
 
 
+@pytest.mark.parametrize("more", [{"exclusive": True}, {"exclusive": True, "device_id": None, "max_devices": 2}, {}])
+def test_what_stays_of_a_job_s_own_context_does_not_keep_it_out_for_ever(box: Box, more: dict[str, Any]) -> None:
+    """A context stays as long as its process, and a job that runs step after step asks for the device anew."""
+    at = Victim(box, LET)
+    at.time_is_over()
+    at.uses(300)
+    at.look()
+    Device.objects.filter(uuid="GPU-0").update(declared=8 * GIB)
+    newcomer = a_job(a_user("bob"), declared_vram=1, declared_ram=GIB, device_wanted="GPU-0", exclusive="device")
+    again = asks(at.job, 8, "again", **{"device_id": 0, **more})
+    assert cycle(again).state == "granted", again.said
+    newcomer.refresh_from_db()
+    assert newcomer.state == "queued", "others wait for it"
+
+
+def test_what_a_job_uses_on_a_device_alone_keeps_others_out_while_it_asks_for_it(box: Box) -> None:
+    at = Victim(box, LET)
+    at.time_is_over()
+    at.look()
+    newcomer = a_job(a_user("bob"), declared_vram=1, declared_ram=GIB, device_wanted="GPU-0", exclusive="device")
+    again = asks(at.job, 20, "again", device_id=0)
+    assert cycle(again).code == "waits_for_itself", "what it uses is measured"
+    newcomer.refresh_from_db()
+    assert (newcomer.state, newcomer.code) == ("queued", "exclusive_device")
+
+
 @pytest.mark.parametrize("more", [{}, {"exclusive": True}, {"min_devices": 1, "max_devices": 2}])
 def test_a_step_that_runs_again_is_not_refused_for_what_was_measured_before_it_let_go(more: dict[str, Any]) -> None:
     """It asks within the second; the newest reading is from before."""
@@ -158,12 +185,15 @@ def test_a_step_that_runs_again_is_not_refused_for_what_was_measured_before_it_l
     told = more if "max_devices" in more else {"device_id": 0, **more}
     first = cycle(asks(job, 20, **told))
     Job.objects.filter(pk=job.pk).update(used={UUIDS[0]: 20 * GIB})
+    read = PoolNow.objects.filter(pool=UUIDS[0])
+    read.update(used=20 * GIB, free=4 * GIB)
     reserving.release(job, first.pk)
     (left,) = [r for r in snapshots.take().running if r.unheld]
     assert left.charges[UUIDS[0]].held == 20 * GIB
     again = cycle(asks(job, 20, "again", **told))
     assert again.state == "waiting"
     Job.objects.filter(pk=job.pk).update(used={UUIDS[0]: 0})
+    read.update(used=0, free=24 * GIB)
     assert cycle(again).state == "granted"
 
 
