@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from calibration.domain.estimate import Estimate, PoolEstimate
 from calibration.domain.ladder import Basis
 from calibration.domain.resources import MIB, gib
+from placement.domain.jobs import Outcome
+from placement.domain.outcomes import Verdict
 
 RAM_OF_ITS_OWN = 16 * MIB
 """What the program that waits needs; what the person starts is measured and counted beside it."""
@@ -18,6 +20,11 @@ class Kind(enum.StrEnum):
 
     RUN = "run"
     HOLD = "hold"
+
+
+def told_of(kind: str, verdict: Verdict) -> str:
+    """Return the sentence of an end; a hold that ran out has done nothing that could complete."""
+    return "Its time was over." if kind == Kind.HOLD and verdict.outcome is Outcome.COMPLETED else verdict.sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from placement.domain import sweeps
 from placement.domain.arrays import with_index
 from placement.domain.errors import NotFound, NotYours
 from placement.domain.jobs import State
+from placement.domain.taken import Kind
 from placement.models import Job
 from placement.selectors import access, wording
 from placement.selectors.wording import mapping
@@ -56,7 +57,7 @@ class Again:
 def recent(user: AbstractBaseUser) -> tuple[Recent, ...]:
     """Return this user's last distinct submissions, newest first; of the same command or workload the newest."""
     picked: dict[object, int] = {}
-    newest = Job.objects.filter(user_id=user.pk, retry_number=0).order_by("-id")
+    newest = Job.objects.filter(user_id=user.pk, retry_number=0).exclude(kind=Kind.HOLD).order_by("-id")
     found = newest
     for _ in range(_LOOKS):
         some = list(found.values_list("pk", "array_id", "array_index")[:_LOOKED_AT])

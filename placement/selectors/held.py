@@ -15,13 +15,14 @@ from calibration.models import Sediment
 from calibration.selectors import Trace, of_owner
 from placement import snapshots
 from placement.domain.jobs import State
-from placement.domain.requests import Gpu
+from placement.domain.requests import Exclusive, Gpu
 from placement.domain.watch_policy import SAID, in_force
 from placement.inside import UNHELD
 from placement.models import Job, Node
 from placement.selectors import pruned, tanks
 from placement.selectors.wording import listing, mapping, whole
 
+ALONE = "all of it, alone: nothing else starts there until the end"
 PROMISED = "a promise: held whole until the end, used or not"
 UNREAD = "booked only: nothing measures this device, so nobody watches or caps the job there"
 
@@ -90,7 +91,7 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
                 cap=gib(cap) if cap is not None else "none",
                 margin=gib(margin) if margin is not None and not charge.get("unread") else "–",
                 settled=bool(charge.get("settled")) and not charge.get("unread"),
-                note=str(charge.get("note") or (PROMISED if charge.get("promise") else "")),
+                note=str(charge.get("note") or _promise(job, charge)),
                 force=UNREAD if charge.get("unread") else _force(mapping(charge.get("force")), watchdog),
                 proof=_proof(mapping(mapping(charge.get("force")).get("evidence"))),
                 tone=tanks.tone(job.pk),
@@ -99,6 +100,13 @@ def charges(job: Job, names: Mapping[str, str]) -> tuple[ChargeRow, ...]:
             )
         )
     return tuple(found)
+
+
+def _promise(job: Job, charge: Mapping[str, Any]) -> str:
+    """Return what a promise comes to: of somebody who has a device alone no bytes, but all of it."""
+    if not charge.get("promise"):
+        return ""
+    return PROMISED if whole(charge.get("granted")) or job.exclusive == Exclusive.NO else ALONE
 
 
 def _force(force: Mapping[str, Any], watchdog: str) -> str:

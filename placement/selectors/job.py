@@ -99,6 +99,7 @@ class JobPage:
     can_place: bool
     can_cancel: bool
     can_retry: bool
+    can_resubmit: bool  # what somebody took is no command
     raised: Raised | None
     can_hold: bool
     can_release: bool
@@ -209,6 +210,7 @@ def page(
         can_place=touch and queued,
         can_cancel=touch and not over and job.stop_requested_at is None,
         can_retry=touch and over,
+        can_resubmit=touch and over and job.kind != Kind.HOLD,
         raised=raised.of(job) if touch and over else None,
         can_hold=touch and queued and not job.held_by,
         can_release=touch and queued and bool(job.held_by),

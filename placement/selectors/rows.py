@@ -10,6 +10,8 @@ from calibration.domain.resources import gib, total
 from calibration.domain.samples import RAM
 from placement.domain.arrays import with_index
 from placement.domain.jobs import State
+from placement.domain.requests import Exclusive
+from placement.domain.taken import Kind
 from placement.models import Job
 from placement.selectors import expected, progress, tanks, verdict, wording
 from placement.selectors.expected import Expected
@@ -133,6 +135,19 @@ def waiting(job: Job) -> WaitingRow:
     )
 
 
+def _alone(job: Job) -> bool:
+    """Return whether somebody has taken the device or the machine alone: that is no amount of memory."""
+    return job.kind == Kind.HOLD and job.exclusive != Exclusive.NO
+
+
+def _used(job: Job, used: int | None, granted: int | None, *, unread: bool) -> str:
+    if _alone(job):
+        return f"the {job.exclusive} alone"
+    if unread:
+        return f"{gib(granted)} booked"
+    return gib(wording.steady(used)) if granted is None else wording.of(wording.steady(used), granted)
+
+
 def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
     """Return the line of an admitted or running job; ``devices`` maps UUID to name."""
     own = [uuid for uuid in job.devices if uuid in mapping(job.charges)]
@@ -152,14 +167,10 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
         rung=wording.rung(job.basis),
         where=" + ".join(devices.get(uuid, uuid) for uuid in job.devices) or f"RAM of {job.node}",
         tone=tanks.tone(job.pk),
-        used=f"{gib(granted)} booked"
-        if unread
-        else wording.of(wording.steady(used), granted)
-        if granted is not None
-        else gib(wording.steady(used)),
+        used=_used(job, used, granted, unread=unread),
         exact=f"{used:,} bytes" if used is not None else "not measured",
         each=_each([(devices.get(pool, pool), use) for pool, use in zip(pools, uses, strict=True)]),
-        cap="not measured" if unread else _caps([_charged(job, pool, "cap") for pool in pools]),
+        cap="" if _alone(job) else "not measured" if unread else _caps([_charged(job, pool, "cap") for pool in pools]),
         ram=f"RAM {wording.of(wording.steady(ram), whole(aside.get('granted')))}" if aside else "",
         filled=share,
         state=job.state,

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from placement.domain import sweeps
 from placement.domain.submission import Submission, looks_like_gpu
+from placement.domain.taken import Kind
 from placement.models import Device, Job, Node, Workload
 from placement.selectors import again, hardware
 
@@ -46,7 +47,8 @@ def choices(user: AbstractBaseUser) -> Choices:
     nodes = list(Node.objects.order_by("name").values_list("name", flat=True))
     many = len(nodes) > 1
     unread = any(not device.measurable for device in devices)
-    recent = Job.objects.filter(user_id=user.pk).order_by("-id").values_list("cwd", flat=True)[:RECENT]
+    runs = Job.objects.filter(user_id=user.pk).exclude(kind=Kind.HOLD)  # those stand in a directory of no meaning
+    recent = runs.order_by("-id").values_list("cwd", flat=True)[:RECENT]
     return Choices(
         workloads=tuple(
             (w.name, f"{w.name}: {w.summary}" if w.summary else w.name) for w in Workload.objects.order_by("name")

@@ -21,6 +21,7 @@ from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
 from placement.domain.outcomes import Evidence, Verdict, decide_outcome
 from placement.domain.postmortem import Blame, Finding
+from placement.domain.taken import told_of
 from placement.models import Job, Lease
 from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
@@ -133,7 +134,7 @@ def judged(
     row = {
         "state": State.FINISHED,
         "outcome": verdict.outcome,
-        "sentence": f"{verdict.sentence} {_more(job, blamed)} {stray_words(held)}".strip()[:1000],
+        "sentence": f"{told_of(job.kind, verdict)} {_more(job, blamed)} {stray_words(held)}".strip()[:1000],
         "evidence": kept_evidence,
         "charges": capping.at_the_end(job),
         "exit_code": record.code if record else None,

@@ -17,9 +17,10 @@ from calibration.domain.windows import Window
 from placement import snapshots
 from placement.domain.errors import Refused
 from placement.domain.knobs import Knobs
-from placement.domain.taken import RAM_OF_ITS_OWN, Wish
+from placement.domain.outcomes import Evidence, decide_outcome
+from placement.domain.taken import RAM_OF_ITS_OWN, Wish, told_of
 from placement.models import Job, Lease, Notice
-from placement.selectors import devices
+from placement.selectors import again, devices, rows, submit
 from placement.services import admission, cycle_row, leased, taking
 from placement.services.settling import settled
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_user
@@ -97,6 +98,22 @@ def test_pages_say_of_a_device_that_is_taken_alone_that_nothing_of_it_is_left(cl
     assert "It is given back by cancelling it, at the latest when its time is over." in page
     assert "Estimated need" not in page
     assert "What is learned from it" not in page
+    assert "all of it, alone: nothing else starts there until the end" in page
+    (row,) = (rows.running(job, {}) for job in devices.active_jobs())
+    assert (row.used, row.cap) == ("the device alone", "")
+    assert again.recent(job.user) == ()
+    assert submit.choices(job.user).directories == ()
+
+
+def test_a_hold_that_ran_out_says_so_and_is_no_command_to_be_changed(client: Client) -> None:
+    assert told_of("hold", decide_outcome(Evidence(code=0))) == "Its time was over."
+    assert told_of("run", decide_outcome(Evidence(code=0))) == "Completed with code 0."
+    assert told_of("hold", decide_outcome(Evidence(code=1))) == "Failed with code 1."
+    job = taken(Wish("atlas", UUIDS[0]), state="finished", outcome="completed", ended_at=timezone.now())
+    client.force_login(job.user)
+    page = client.get(f"/jobs/{job.pk}").content.decode()
+    assert "Run again" in page
+    assert "Submit again with changes" not in page
 
 
 def test_a_part_that_is_taken_leaves_the_rest(client: Client) -> None:

@@ -92,6 +92,16 @@ def test_over_the_api_a_submission_may_say_otherwise(client: Client, ada: User) 
     assert submitted(client, gpu="none").request().gpu == "none"
 
 
+def test_what_is_reserved_exactly_is_told_beside_what_is_learned(client: Client, ada: User) -> None:
+    client.post("/workloads/define", sent(**GROUP))
+    said = (
+        "Its definition asks for a group of 2 devices, 6.0 GiB reserved of all together, divided by their room: that is"
+    )
+    assert said in client.get(HERE).content.decode()
+    client.post("/workloads/define", sent(name="other", gpu="one"))
+    assert "that is what a run is charged" not in client.get(f"/workloads/{keys.named('other')}").content.decode()
+
+
 def test_a_job_that_took_a_group_makes_a_workload_that_does(client: Client, ada: User) -> None:
     client.post("/workloads/define", sent(**GROUP))
     job = submitted(client)
