@@ -120,12 +120,14 @@ def standing(
     rows: Sequence[Lease],
     used: Mapping[int, Mapping[str, int | None]],
     asking: Container[tuple[int, str]] = (),
+    context: int = 0,
 ) -> list[Running]:
     """Return the jobs with what they were granted since: added to a pool that they hold already, else beside them.
 
     ``used`` is by job and pool. A promise counts whole until its holder lets go, used or not; and what a job is
-    measured to use without holding any of that device, until it is gone: by its bytes, too, but where it asks for some
-    of the device itself (``asking``, job and pool). The measured room is less by them, and twice nobody pays for them.
+    measured to use without holding any of that device, until it is gone: by its bytes, too, but for the ``context``
+    bytes of a job that asks for some of the device (``asking``, job and pool). The measured room is less by them, and
+    while its process lives they would be in its way for ever.
     """
     own = {r.job: r for r in running}
     found = dict(own)
@@ -157,7 +159,7 @@ def standing(
     for r in running:
         for pool, now in used.get(r.job, {}).items():
             if now != 0 and pool != RAM and pool not in r.charges and pool not in r.devices:
-                taken = 0 if (r.job, pool) in asking else now or 0
+                taken = 0 if now is None or (now <= context and (r.job, pool) in asking) else now
                 left = replace(
                     r, devices=(pool,), charges={pool: Charge(0, taken, now, 0)}, margins={}, cold=False,
                     exclusive=Exclusive.NO, more=True,

@@ -114,7 +114,7 @@ def take(
         for node in NodeRow.objects.order_by("name")
     )
     active = Job.objects.filter(state__in=ACTIVE).select_related("user").only(*_OF_RUNNING).order_by("id")
-    running = () if without_jobs else _running(list(active), at, there)
+    running = () if without_jobs else _running(list(active), at, there, instrument.bytes_of("context_allowance_mib"))
     waiting: tuple[Waiting, ...] = ()
     asked: tuple[Pending, ...] = ()
     if not (without_jobs or without_queue):
@@ -144,11 +144,12 @@ def take(
     )
 
 
-def _running(jobs: list[Job], at: float, there: Present) -> tuple[Running, ...]:
+def _running(jobs: list[Job], at: float, there: Present, context: int) -> tuple[Running, ...]:
     used = {job.pk: job.used for job in jobs}
     lent = inside.leases() if there.lent else ()
     asking = inside.asking() if there.asks else ()
-    return tuple(inside.standing([running_of(job, at, there.version) for job in jobs], lent, used, asking))
+    runs = [running_of(job, at, there.version) for job in jobs]
+    return tuple(inside.standing(runs, lent, used, asking, context))
 
 
 def _brought_up(

@@ -51,7 +51,7 @@ def beside(usual: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Return what stands of a workload's placement where a submission says these fields itself.
 
     What only made sense with what is said otherwise now goes: its numbers with another ``gpu``, its amounts with
-    other ones, its node with another device.
+    other ones, its node with another device, its device with more than one of them.
     """
     gone: set[str] = set()
     gpu = said.get("gpu", usual.get("gpu"))
@@ -63,6 +63,8 @@ def beside(usual: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
         gone |= {*MEMORY}
     elif any(name in said for name in AMOUNTS):
         gone |= {*AMOUNTS} if "group_memory" in said else {*AMOUNTS, "even"}
+    if any(said.get(name, 1) > 1 for name in COUNTS[:2]):
+        gone |= {"device"}
     if "node" in said or "device" in said:
         gone |= {"node", "device"}
     left = {name: value for name, value in usual.items() if name not in gone}

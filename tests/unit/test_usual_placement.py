@@ -88,3 +88,9 @@ def test_it_is_told_in_words() -> None:
     )
     asked = {"min_devices": 2, "max_devices": 2, "group_memory": 6 * GIB, "even": False}
     assert told("group", asked) == "a group of 2 devices, 6.0 GiB reserved of all together, divided by their room"
+
+
+def test_a_workload_s_one_device_goes_where_more_are_asked_for() -> None:
+    usual = {"gpu": "group", "exclusive": "no", "device": "GPU-1", "device_kind": "gpu"}
+    assert beside(usual, {"max_devices": 4}).keys() == {"gpu", "exclusive", "device_kind"}
+    assert beside(usual, {"max_devices": 1}) == usual
