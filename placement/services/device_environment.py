@@ -143,7 +143,7 @@ def _there(node: str) -> frozenset[str]:
 
 def _all_visible(job: Job, own: Sequence[Device]) -> dict[str, str]:
     """Return the variables of a job that may be granted any device of its node while it runs, its own first."""
-    rows = list(Device.objects.filter(node__name=job.node, retired=False).order_by("index", "uuid"))
+    rows = list(Device.objects.filter(node__name=job.node, retired=False).order_by("by_hand", "index", "uuid"))
     cut = {d.parent for d in rows if d.parent}  # into instances, which are the devices then
     found = [d for d in rows if d.uuid not in cut and (not job.image or containers.given(d.backend, d.measurable))]
     now = dict(PoolNow.objects.filter(node=job.node).values_list("pool", "index"))

@@ -144,7 +144,11 @@ class TestSeeing:
         seen = self.variables(a_running(ann, reserves=True))
         assert (seen["CUDA_VISIBLE_DEVICES"], seen["ROCR_VISIBLE_DEVICES"]) == ("1,0", "0")
         assert seen["TIDEGATE_ROCM_UUIDS"] == seen["TIDEGATE_OPENCL_UUIDS"] == row.uuid
-        assert seen["TIDEGATE_DEVICE_UUIDS"] == f"{UUIDS[1]},{UUIDS[0]},{row.uuid}"
+        chip = tpu(
+            ann, node
+        )  # number 0, and yet behind: where CUDA goes by UUID it reads no further than one it knows not
+        seen = self.variables(a_running(ann, reserves=True))
+        assert seen["TIDEGATE_DEVICE_UUIDS"] == f"{UUIDS[1]},{UUIDS[0]},{chip.uuid},{row.uuid}"
 
     def test_a_container_is_never_given_one(self, ann: Any, node: Node) -> None:
         tpu(ann, node, kind="gpu", index=7, backends=["cuda"], any_gpu=True)
