@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.shortcuts import render
 
@@ -22,6 +24,23 @@ POLICY = "; ".join(
         "form-action 'self'",
     )
 )
+
+
+def behind_the_proxy(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Return a middleware by which a request comes from whoever asked the proxy, where one is in front (HTTPS).
+
+    Seen from here all come from the proxy: one person's wrong passwords would make everybody wait. The last address is
+    the one that the proxy wrote down; those before it anybody can send.
+    """
+    if not settings.HTTPS:
+        raise MiddlewareNotUsed
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        told = request.META.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip()[:100]
+        request.META["REMOTE_ADDR"] = told or request.META.get("REMOTE_ADDR", "")
+        return get_response(request)
+
+    return middleware
 
 
 def content_security_policy(

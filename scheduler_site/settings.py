@@ -59,6 +59,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "scheduler_site.security.behind_the_proxy",
     "django.middleware.security.SecurityMiddleware",
     "scheduler_site.security.content_security_policy",
     "scheduler_site.security.kept_by_nobody",

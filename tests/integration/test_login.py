@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -47,6 +48,19 @@ def test_failed_logins_make_the_next_one_wait_whoever_it_is_for(client: Client):
     assert re.search(r"possible in \d+ s", answer.content.decode())
     # The right password does not help while the name waits, so guessing cannot be told from knowing.
     assert client.post("/login", {"username": "ada", "password": PASSWORD}).status_code == 429
+
+
+@pytest.mark.parametrize("proxy", [True, False])
+def test_behind_a_proxy_wrong_passwords_of_one_make_only_them_wait(settings: Any, proxy: bool):
+    settings.HTTPS = proxy
+    a_user("ada", password=PASSWORD)
+    client = Client()
+    for n in range(6):
+        told = {"HTTP_X_FORWARDED_FOR": f"10.0.0.{n}, 192.0.2.1"}  # the first is what its client said itself
+        answer = client.post("/login", {"username": f"nobody{n}", "password": "wrong"}, **told)
+    assert answer.status_code == 429
+    other = client.post("/login", {"username": "ada", "password": PASSWORD}, HTTP_X_FORWARDED_FOR="192.0.2.2")
+    assert other.status_code == (302 if proxy else 429)
 
 
 def test_the_admin_pages_have_no_login_of_their_own(client: Client):
