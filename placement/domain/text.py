@@ -103,7 +103,8 @@ def booked(need: int, pool: Pool, booking: Booked, many: bool) -> str:
     if not booking.leased:
         are = "is" if need <= booking.room else "is all that is"
         return f"Needs {asked}; {left} {are} declared {on(pool, many)}."
-    return f"Needs {asked}; {gib(booking.declared)} declared {on(pool, many)} less {_taken(booking)} leaves {left}."
+    rest = left if booking.room >= 0 else f"nothing: {gib(-booking.room)} too much is taken already"
+    return f"Needs {asked}; {gib(booking.declared)} declared {on(pool, many)} less {_taken(booking)} leaves {rest}."
 
 
 def _taken(booking: Booked) -> str:

@@ -75,6 +75,10 @@ def test_what_is_used_without_a_lease_is_told_apart_from_leases() -> None:
     also = replace(left, job=40, charges={"GPU-0": Charge(0, 4 * GIB, 4 * GIB, 0)})
     alone = decide(a_snapshot(node, running=(left, also)), a_waiting(1, 4 * GIB)).headline
     assert alone == said.format("7.0 GiB that #40 and #39 use without a lease", "3.0 GiB")
+    much = replace(left, charges={"GPU-0": Charge(0, 12 * GIB, 12 * GIB, 0)})
+    over = decide(a_snapshot(node, running=(much,)), a_waiting(1, 4 * GIB)).headline
+    rest = "nothing: 2.0 GiB too much is taken already"
+    assert over == said.format("12.0 GiB that #39 uses without a lease", rest), "the sum adds up"
 
 
 def test_ram_is_named_by_its_node() -> None:
