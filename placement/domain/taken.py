@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calibration.domain.estimate import Estimate, PoolEstimate
 from calibration.domain.ladder import Basis
@@ -22,9 +22,10 @@ class Kind(enum.StrEnum):
     HOLD = "hold"
 
 
-def told_of(kind: str, verdict: Verdict) -> str:
-    """Return the sentence of an end; a hold that ran out has done nothing that could complete."""
-    return "Its time was over." if kind == Kind.HOLD and verdict.outcome is Outcome.COMPLETED else verdict.sentence
+def of_hold(verdict: Verdict) -> Verdict:
+    """Return how a hold ended: it teaches nothing, and one that ran out has done nothing that could complete."""
+    over = verdict.outcome is Outcome.COMPLETED
+    return replace(verdict, feeds="nothing", sentence="Its time was over." if over else verdict.sentence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,8 @@ WORDS = {
     "sentence": "the watchdog's finding",
     "retry": "run again",
     "no_retry": "not run again",
+    "soon_over": "its end was announced",
+    "warned_at": "announced that it ends for want of use, unused since",
     "start_error": "error at the start",
 }
 """What each figure of the evidence is called; one that is not here is shown by its own name."""

@@ -21,7 +21,7 @@ from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
 from placement.domain.outcomes import Evidence, Verdict, decide_outcome
 from placement.domain.postmortem import Blame, Finding
-from placement.domain.taken import told_of
+from placement.domain.taken import Kind, of_hold
 from placement.models import Job, Lease
 from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus
@@ -105,6 +105,7 @@ def judged(
     age = None if refused_at is None else ended_at.timestamp() - refused_at
     group = evidence.group(run_dir)
     verdict = decide_outcome(_evidence(job, record, lost, receipt, age, run_dir, group))
+    verdict = of_hold(verdict) if job.kind == Kind.HOLD else verdict
     blamed = postmortems.of(job, verdict, receipt, min(ended_at, now), seen, group)
     kept_evidence = {**job.evidence, "feeds": verdict.feeds}
     if verdict.memory:
@@ -134,7 +135,7 @@ def judged(
     row = {
         "state": State.FINISHED,
         "outcome": verdict.outcome,
-        "sentence": f"{told_of(job.kind, verdict)} {_more(job, blamed)} {stray_words(held)}".strip()[:1000],
+        "sentence": f"{verdict.sentence} {_more(job, blamed)} {stray_words(held)}".strip()[:1000],
         "evidence": kept_evidence,
         "charges": capping.at_the_end(job),
         "exit_code": record.code if record else None,

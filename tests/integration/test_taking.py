@@ -18,7 +18,7 @@ from placement import snapshots
 from placement.domain.errors import Refused
 from placement.domain.knobs import Knobs
 from placement.domain.outcomes import Evidence, decide_outcome
-from placement.domain.taken import RAM_OF_ITS_OWN, Wish, told_of
+from placement.domain.taken import RAM_OF_ITS_OWN, Wish, of_hold
 from placement.models import Job, Lease, Notice
 from placement.selectors import again, devices, rows, submit
 from placement.services import admission, cycle_row, leased, taking
@@ -106,9 +106,9 @@ def test_pages_say_of_a_device_that_is_taken_alone_that_nothing_of_it_is_left(cl
 
 
 def test_a_hold_that_ran_out_says_so_and_is_no_command_to_be_changed(client: Client) -> None:
-    assert told_of("hold", decide_outcome(Evidence(code=0))) == "Its time was over."
-    assert told_of("run", decide_outcome(Evidence(code=0))) == "Completed with code 0."
-    assert told_of("hold", decide_outcome(Evidence(code=1))) == "Failed with code 1."
+    ends = [of_hold(decide_outcome(Evidence(code=code))) for code in (0, 1)]
+    assert [end.sentence for end in ends] == ["Its time was over.", "Failed with code 1."]
+    assert {end.feeds for end in ends} == {"nothing"}
     job = taken(Wish("atlas", UUIDS[0]), state="finished", outcome="completed", ended_at=timezone.now())
     client.force_login(job.user)
     page = client.get(f"/jobs/{job.pk}").content.decode()
