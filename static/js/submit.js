@@ -46,19 +46,38 @@
     radio.dispatchEvent(new Event("change", { bubbles: true }));
   });
 
+  const before = new Map(); // what stood where a workload filled something in
+  let filled = null;
+  function put(field, value) {
+    if (field.type === "checkbox") field.checked = value === "True";
+    else {
+      if (field.options && ![...field.options].some((one) => one.value === value)) field.add(new Option(value, value));
+      field.value = value;
+    }
+  }
   document.addEventListener("prefill", (event) => {
-    for (const [name, value] of Object.entries(event.detail)) {
+    filled = event.detail;
+    for (const [name, value] of Object.entries(filled)) {
       const field = form.elements[name];
       if (!field || touched.has(name) || typeof value !== "string") continue;
-      if (field.type === "checkbox") field.checked = value === "True";
-      else {
-        if (field.options && ![...field.options].some((one) => one.value === value)) field.add(new Option(value, value));
-        field.value = value;
-      }
+      if (!before.has(name)) before.set(name, field.type === "checkbox" ? (field.checked ? "True" : "") : field.value);
+      put(field, value);
       const part = (field.closest ? field : field[0]).closest("details");
       if (part && !["", "no", "auto", "False"].includes(value)) part.open = true;
     }
     changed(form.elements.workload ?? command);
+  });
+
+  // What a workload filled in goes with it, and comes back with it: nobody who types a command asked for that.
+  form.addEventListener("change", (event) => {
+    if (event.target.name !== "kind") return;
+    if (event.target.value === "workload" && filled) {
+      document.dispatchEvent(new CustomEvent("prefill", { detail: filled }));
+    } else if (event.target.value === "command" && before.size) {
+      for (const [name, value] of before) if (!touched.has(name)) put(form.elements[name], value);
+      before.clear();
+      changed(command);
+    }
   });
 
   // A script: its text becomes the command, its head fills fields that nobody has filled.

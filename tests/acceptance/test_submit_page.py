@@ -46,6 +46,22 @@ def test_what_is_chosen_already_can_be_chosen_so_that_no_guess_changes_it(page: 
     expect(page.locator('[name="gpu"][value="none"]')).to_be_checked()
 
 
+def test_what_a_workload_fills_in_goes_and_comes_with_it(page: Page, person: Person) -> None:
+    toml = 'name = "pair"\ncommand = "sleep 1"\ngpu = "one"\nmemory = "exact"\nper_device_memory = "3 GiB"\n'
+    person.call("/api/v1/workloads", {"toml": toml})
+    page.goto("/submit")
+    each, exact = page.locator("#id_per_device_memory"), page.locator('[name="memory"][value="exact"]')
+    page.locator("label", has_text="Choose a workload").click()
+    page.select_option("#id_workload", "pair")
+    expect(each).to_have_value("3.0 GiB", timeout=SOON)
+    page.locator("label", has_text="Type a command").click()
+    expect(each).to_have_value("")
+    expect(exact).not_to_be_checked()
+    page.locator("label", has_text="Choose a workload").click()
+    expect(each).to_have_value("3.0 GiB")
+    expect(exact).to_be_checked()
+
+
 def test_a_command_and_enter_make_one_job(page: Page, person: Person) -> None:
     expect(page.locator("#id_command")).to_be_focused()
     page.keyboard.type("echo fast")
