@@ -60,6 +60,8 @@ def test_what_a_workload_fills_in_goes_and_comes_with_it(page: Page, person: Per
     page.locator("label", has_text="Choose a workload").click()
     expect(each).to_have_value("3.0 GiB")
     expect(exact).to_be_checked()
+    page.locator("label", has_text="Type a command").click()  # what is chosen last is the draft of the next test
+    expect(each).to_have_value("")
 
 
 def test_a_command_and_enter_make_one_job(page: Page, person: Person) -> None:
