@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import tidegate
 from tidegate import outside
+from tidegate.asks import Ask
 
 from tests.inside import CLIENT, WAITS, Fake, environment, in_a_job
 from tests.wait import until
@@ -112,6 +113,12 @@ def test_a_payload_keeps_its_place(job: Fake) -> None:
         tidegate.Data("x", "cuda:0")
     data.placement.outlive("weights", 3600)
     assert job.paths("101/outlive")[0]["artifact"] == "weights"
+
+
+def test_what_a_group_asks_for_is_read_aloud() -> None:
+    asked = Ask("gpu", "cuda", "exact", 0, 10**9, 2, 4, False, None, False, True)
+    assert str(asked) == "1.00 GB each on 2 to 4 GPUs (CUDA)"
+    assert str(asked._replace(group_bytes=6 * 10**9, max_devices=2)) == "6.00 GB and 1.00 GB each on 2 GPUs (CUDA)"
 
 
 def test_waiting_says_so_once_and_asks_with_one_key(job: Fake, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ class Ask(NamedTuple):
     def __str__(self) -> str:
         amount = "memory as estimated" if self.memory == "auto" else gb(self.group_bytes)
         if self.per_device_bytes:
-            each = f"{gb(self.per_device_bytes)} on each"
+            each = f"{gb(self.per_device_bytes)} each"
             amount = f"{amount} and {each}" if self.group_bytes else each
         few, many = self.min_devices, self.max_devices
         where = f"a {self.kind.upper()}" if many == 1 else f"{few} to {many} {self.kind.upper()}s"
