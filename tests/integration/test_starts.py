@@ -208,8 +208,9 @@ def _pid_of_the_dead() -> int:
     return pid
 
 
-def test_a_hundred_starts_that_fail_leave_no_lease_and_the_whole_card_is_free(
-    node: Here, settings: Any, tmp_path: Path
+@pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.slow)])
+def test_many_starts_that_fail_leave_no_lease_and_the_whole_card_is_free(
+    node: Here, settings: Any, tmp_path: Path, count: int
 ) -> None:
     settings.KNOB_OVERRIDES = {**settings.KNOB_OVERRIDES, "fast_failures": 0}
     plain = tmp_path / "plain"
@@ -229,7 +230,7 @@ def test_a_hundred_starts_that_fail_leave_no_lease_and_the_whole_card_is_free(
         "user": node.user, "name": "fails", "cwd": "/tmp", "key_workload": "fails", "gpu": "one",
         "declared_ram": MIB, "declared_vram": GIB,
     }  # fmt: skip
-    made = Job.objects.bulk_create([Job(**{**common, **kinds[n % 5]}) for n in range(100)])
+    made = Job.objects.bulk_create([Job(**{**common, **kinds[n % 5]}) for n in range(count)])
     for job in made[4::5]:
         starting.make_run_dir(job)
         (control(job).parent / "stdout.log").symlink_to("/nowhere/at/all")
