@@ -94,10 +94,15 @@ class Length:
     learned: float | None
     seen: tuple[float, ...] = ()
 
-    def sure(self) -> Sure:
-        """Return what a draw stands on: what was seen where there is any, as it is less than a limit allows."""
+    def sure(self, elapsed: float = 0.0) -> Sure:
+        """Return what a draw stands on: what was seen where there is any, as it is less than a limit allows.
+
+        A run that has outlasted all that is known of its length has become a guess.
+        """
         if self.seen:
-            return Sure.LEARNED
+            return Sure.LEARNED if elapsed < max(self.seen[-1], self.learned or 0.0) else Sure.GUESS
+        if self.limit is None and self.learned is not None and elapsed >= self.learned:
+            return Sure.GUESS
         return Sure.LIMIT if self.limit is not None else Sure.GUESS if self.learned is None else Sure.LEARNED
 
     def left(self, elapsed: float, share: float, knobs: Knobs) -> float | None:

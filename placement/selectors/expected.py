@@ -41,8 +41,13 @@ class Expected:
 
     @property
     def guess(self) -> bool:
-        """Return whether it stands on the length of a run of which nothing is known."""
+        """Return whether it stands on the length of a run of which nothing is known, or that outlasted what is."""
         return self.sure == "guess"
+
+    @property
+    def until(self) -> datetime | None:
+        """Return the late end of a guess, None where it is the near one: then only that can be told."""
+        return self.late if self.late != self.early else None
 
 
 def of(job: Job) -> Expected | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placement.domain.durations import Sure, changes_at, remaining
+from placement.domain.durations import Length, Sure, changes_at, remaining
 from placement.domain.knobs import Knobs
 
 SEEN = (10.0, 20.0, 300.0, 400.0, 500.0)
@@ -54,3 +54,19 @@ def test_between_changes_the_expected_end_stands(elapsed: float, seen: tuple[flo
 def test_a_chain_is_as_sure_as_its_weakest_part() -> None:
     assert min(Sure.LIMIT, Sure.LEARNED).word == "learned"
     assert min(Sure.LEARNED, Sure.GUESS).word == "guess"
+
+
+@pytest.mark.parametrize(
+    ("length", "elapsed", "sure"),
+    [
+        (Length(None, 100.0), 99.0, Sure.LEARNED),
+        (Length(None, 100.0), 100.0, Sure.GUESS),
+        (Length(None, 90.0, (80.0, 100.0)), 99.0, Sure.LEARNED),
+        (Length(None, 90.0, (80.0, 100.0)), 100.0, Sure.GUESS),
+        (Length(500.0, 90.0, (80.0, 100.0)), 100.0, Sure.GUESS),
+        (Length(500.0, None), 600.0, Sure.LIMIT),
+        (Length(None, None), 0.0, Sure.GUESS),
+    ],
+)
+def test_who_outlasts_what_is_known_of_its_length_is_a_guess(length: Length, elapsed: float, sure: Sure) -> None:
+    assert length.sure(elapsed) is sure
