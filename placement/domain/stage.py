@@ -263,7 +263,8 @@ def first_events(stage: Stage, left: Mapping[int, float | None]) -> Iterator[tup
             back = tuple((p, f - less.get(p, 0), b - less.get(p, 0)) for p, f, b in back)
             yield (at, 0, -1, h.lead, h.node, gives, Sure.GUESS, True, False, h.others), None
             closes = False
-        yield (end, h.job, 1, h.lead, h.node, back, h.length.sure(h.elapsed), closes, h.closes_node, h.others), h.promised
+        sure = h.length.sure(h.elapsed)
+        yield (end, h.job, 1, h.lead, h.node, back, sure, closes, h.closes_node, h.others), h.promised
     for pool, second in stage.opens.items():
         yield (second, 0, -1, pool, stage.node_of[pool], (), Sure.LIMIT, True, False, ()), None
 
