@@ -254,7 +254,7 @@ def _unneeded(charge: Charge) -> int:
 def first_events(stage: Stage, left: Mapping[int, float | None]) -> Iterator[tuple[Event, float | None]]:
     """Yield the ends of those that run, each with the second that was promised, and what opens or settles by itself."""
     for h in stage.holdings:
-        end, back, closes = left.get(h.job), h.back, h.closes
+        end, back, closes, sure = left.get(h.job), h.back, h.closes, h.length.sure(h.elapsed)
         if end is None:
             continue
         if h.settles is not None and h.settles[1] < end:
@@ -263,7 +263,6 @@ def first_events(stage: Stage, left: Mapping[int, float | None]) -> Iterator[tup
             back = tuple((p, f - less.get(p, 0), b - less.get(p, 0)) for p, f, b in back)
             yield (at, 0, -1, h.lead, h.node, gives, Sure.GUESS, True, False, h.others), None
             closes = False
-        sure = h.length.sure(h.elapsed)
         yield (end, h.job, 1, h.lead, h.node, back, sure, closes, h.closes_node, h.others), h.promised
     for pool, second in stage.opens.items():
         yield (second, 0, -1, pool, stage.node_of[pool], (), Sure.LIMIT, True, False, ()), None
