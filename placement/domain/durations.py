@@ -97,13 +97,13 @@ class Length:
     def sure(self, elapsed: float = 0.0) -> Sure:
         """Return what a draw stands on: what was seen where there is any, as it is less than a limit allows.
 
-        A run that has outlasted all that is known of its length has become a guess.
+        A run that has outlasted all that was seen stands on its limit, or has become a guess.
         """
-        if self.seen:
-            return Sure.LEARNED if elapsed < max(self.seen[-1], self.learned or 0.0) else Sure.GUESS
-        if self.limit is None and self.learned is not None and elapsed >= self.learned:
-            return Sure.GUESS
-        return Sure.LIMIT if self.limit is not None else Sure.GUESS if self.learned is None else Sure.LEARNED
+        if self.seen and elapsed < self.seen[-1]:
+            return Sure.LEARNED
+        if self.limit is not None:
+            return Sure.LIMIT
+        return Sure.LEARNED if self.learned is not None and elapsed < self.learned else Sure.GUESS
 
     def left(self, elapsed: float, share: float, knobs: Knobs) -> float | None:
         """Return the seconds still to run at a quantile, given that it has run for ``elapsed``; None: no end.

@@ -63,10 +63,10 @@ def test_a_chain_is_as_sure_as_its_weakest_part() -> None:
         (Length(None, 100.0), 100.0, Sure.GUESS),
         (Length(None, 90.0, (80.0, 100.0)), 99.0, Sure.LEARNED),
         (Length(None, 90.0, (80.0, 100.0)), 100.0, Sure.GUESS),
-        (Length(500.0, 90.0, (80.0, 100.0)), 100.0, Sure.GUESS),
+        (Length(500.0, 90.0, (80.0, 100.0)), 100.0, Sure.LIMIT),
         (Length(500.0, None), 600.0, Sure.LIMIT),
         (Length(None, None), 0.0, Sure.GUESS),
     ],
 )
-def test_who_outlasts_what_is_known_of_its_length_is_a_guess(length: Length, elapsed: float, sure: Sure) -> None:
+def test_who_outlasts_what_was_seen_stands_on_the_limit_or_is_a_guess(length: Length, elapsed: float, sure: Sure) -> None:
     assert length.sure(elapsed) is sure
