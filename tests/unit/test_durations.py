@@ -68,5 +68,7 @@ def test_a_chain_is_as_sure_as_its_weakest_part() -> None:
         (Length(None, None), 0.0, Sure.GUESS),
     ],
 )
-def test_who_outlasts_what_was_seen_stands_on_the_limit_or_is_a_guess(length: Length, elapsed: float, sure: Sure) -> None:
+def test_who_outlasts_what_was_seen_stands_on_the_limit_or_is_a_guess(
+    length: Length, elapsed: float, sure: Sure
+) -> None:
     assert length.sure(elapsed) is sure
