@@ -62,8 +62,8 @@ def _test(arguments: list[str]) -> int:
         failed += _lint()
         failed += _run("unit tests", [*_PYTEST, *marks, *_UNIT])
         failed += _run("integration tests", [*_PYTEST, *marks, *_INTEGRATION])
-        # Each file's services share what it starts; two files at a time is what two cores carry.
-        failed += _run("acceptance tests", [*_PYTEST, *marks, "-n", "2", "--dist", "loadfile", "tests/acceptance"])
+        # Each file's services share what it starts. Both tiers wait much: two cores carry three workers.
+        failed += _run("acceptance tests", [*_PYTEST, *marks, "-n", "3", "--dist", "loadfile", "tests/acceptance"])
         failed += _on_the_next_django(missing, everything)
     if failed:
         print(f"\nFailed: {', '.join(failed)}.")
@@ -79,7 +79,7 @@ def _test(arguments: list[str]) -> int:
 
 _PYTEST = (sys.executable, "-m", "pytest", "-q")
 _UNIT = ("-p", "no:django", "-n", "2", "tests/unit")
-_INTEGRATION = ("-n", "2", "tests/integration")
+_INTEGRATION = ("-n", "3", "tests/integration")
 
 
 def _on_the_next_django(missing: list[str], everything: bool) -> list[str]:
