@@ -136,9 +136,13 @@ def saved(page: Page, name: str, folder: Path) -> Path:
 
 def test_an_admin_sees_what_a_declaration_does_before_it_is_saved(page: Page, job: int) -> None:
     to_device(page)
+    save = page.get_by_role("button", name="Save")
+    save.scroll_into_view_if_needed()
+    stood = save.bounding_box()
     page.get_by_label("Declared capacity").fill("3 GiB")
     expect(page.locator(".effects")).to_contain_text("1.0 GiB more than declared", timeout=SOON)
-    page.get_by_role("button", name="Save").click()
+    assert save.bounding_box() == stood  # else who presses it as this comes presses something else
+    save.click()
     expect(page.locator("#messages")).to_contain_text("gpu0 is saved.")
     expect(page.locator("#pool .sums")).to_contain_text("none, 1.0 GiB too much", timeout=SOON)
     page.get_by_label("Declared capacity").fill("24 GiB")
