@@ -45,7 +45,7 @@ def device_variables(devices: Sequence[Seen], *, by_uuid: bool = False, there: C
     for backend, name in OF_BACKEND.items():
         own = [one for one in devices if backend in one.backends]
         if own:
-            variables[name] = _numbers(own, in_order=backend == "XPU")
+            variables[name] = _numbers(own, in_order=backend == "XPU") or HIDES[name]
         elif backend in there or (backend == "ROCM" and not cuda):
             variables[name] = HIDES[name]
     if rocm := [one for one in devices if "ROCM" in one.backends]:
@@ -57,7 +57,7 @@ def device_variables(devices: Sequence[Seen], *, by_uuid: bool = False, there: C
     elif "ROCR_VISIBLE_DEVICES" in variables:
         variables["HIP_VISIBLE_DEVICES"] = "-1"
     if tpu := [one for one in devices if one.kind == "TPU"]:
-        variables[TPU] = _numbers(tpu, in_order=True)
+        variables[TPU] = _numbers(tpu, in_order=True) or HIDES[TPU]
     elif "TPU" in there:
         variables[TPU] = HIDES[TPU]
     variables["TIDEGATE_DEVICE_UUIDS"] = ",".join(one.uuid for one in devices)
@@ -77,6 +77,11 @@ def _by_backend(devices: Sequence[Seen], there: set[str], *, cuda_by_uuid: bool)
 
 
 def _numbers(devices: Sequence[Seen], *, in_order: bool = False) -> str:
-    """Return the numbers; ``in_order`` where the driver keeps to its own order, whatever the list says."""
-    known = [one.number or 0 for one in devices]
+    """Return the numbers, "" where one is not known: what no number names is shown to nobody, and 0 is another device.
+
+    ``in_order`` where the driver keeps to its own order, whatever the list says.
+    """
+    known = [one.number for one in devices if one.number is not None]
+    if len(known) < len(devices):
+        return ""
     return ",".join(str(number) for number in (sorted(known) if in_order else known))

@@ -61,6 +61,13 @@ def test_whoever_asks_for_more_sees_several_devices_in_the_order_given() -> None
     assert device_variables([])["CUDA_VISIBLE_DEVICES"] == ""
 
 
+def test_a_number_that_is_not_known_is_not_the_number_0() -> None:
+    seen = [Seen("GPU-a", None, ("ROCM",)), Seen("TPU-b", None, ("XLA",), "TPU")]
+    variables = device_variables(seen, there=("ROCM", "XLA", "TPU"))
+    assert (variables["ROCR_VISIBLE_DEVICES"], variables["TPU_VISIBLE_CHIPS"]) == ("-1", "-1")
+    assert (variables["TIDEGATE_DEVICE_UUIDS"], variables["TIDEGATE_DEVICE_INDICES"]) == ("GPU-a,TPU-b", "")
+
+
 def test_each_interface_has_its_own_mask_and_what_is_declared_besides_is_hidden() -> None:
     tpu = [Seen("HAND-a", 3, ("XLA",), "TPU"), Seen("HAND-b", 1, ("XLA",), "TPU")]
     on = device_variables(tpu, there={"XLA", "TPU", "CUDA", "XPU"})
