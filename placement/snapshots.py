@@ -104,7 +104,10 @@ def take(
     pools = {(p.node, p.pool): p for p in PoolNow.objects.all()}
     devices: dict[int, list[DeviceRow]] = {}
     gone: dict[str, str] = {}
-    for device in DeviceRow.objects.order_by("node_id", "by_hand", "index", "uuid"):
+    # Of those declared no more only the few that an admin took away: a card that is cut anew leaves rows each time.
+    for device in DeviceRow.objects.exclude(retired=True, by_hand=False).order_by(
+        "node_id", "by_hand", "index", "uuid"
+    ):
         if device.retired:
             gone[device.uuid] = device.name
         else:

@@ -230,7 +230,9 @@ class Snapshot:
     waiting: tuple[Waiting, ...] = ()
     queue_hold: Hold | None = None
     knobs: Knobs = field(default_factory=Knobs)
-    gone: Mapping[str, str] = field(default_factory=dict)  # names by UUID of devices that are declared no more
+    gone: Mapping[str, str] = field(
+        default_factory=dict
+    )  # names by UUID of devices whose declaration an admin took away
     asked: tuple[Pending, ...] = ()  # what running jobs wait for, of several devices too, in the order of their coming
 
     def charged(self, started: Running) -> Snapshot:
