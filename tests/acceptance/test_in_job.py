@@ -150,8 +150,8 @@ def test_a_job_that_fails_with_a_lease_in_a_frame_leaves_its_room_to_whoever_wai
     code = f"""
 import os, time, tidegate
 def work():
-    kept = tidegate.cuda(16, device_id=0)
-    while not os.path.exists("{tmp_path}/fail"): time.sleep(0.01)
+    kept, end = tidegate.cuda(16, device_id=0), time.monotonic() + 120
+    while not os.path.exists("{tmp_path}/fail") and time.monotonic() < end: time.sleep(0.01)
     raise ValueError("in a frame that holds a lease")
 work()
 """

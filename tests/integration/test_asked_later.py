@@ -19,14 +19,9 @@ from placement.services.reserving import Call
 from tests.integration.learned import NAMED, a_run
 from tests.integration.rows import GIB, a_job, a_machine, a_running, a_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("an_account_for_everybody")]
 TRAIN = {"key_workload": NAMED.workload, "key_script": NAMED.script, "key_params": NAMED.params}
 SUBJECT = keys.subject(NAMED.workload, NAMED.script, NAMED.params)
-
-
-@pytest.fixture(autouse=True)
-def _an_account_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placement.services.accounts.problem", lambda user: "")
 
 
 @pytest.fixture

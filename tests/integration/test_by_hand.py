@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from html import unescape
 from typing import Any
@@ -14,20 +13,12 @@ from calibration.domain.samples import RAM, PoolSample, PoolState, Reading
 from placement.api.shapes.device import DeviceAnswer, DeviceList
 from placement.domain.errors import NotFound, Refused
 from placement.models import AuditEntry, Device, Job, Lease, Node, Role
-from placement.runner.identity import identify
 from placement.selectors import hardware
 from placement.services import admission, cycle_row, declaring, nodes
 from tests.integration.hand import TPU, asks, send, tpu, words
 from tests.integration.rows import GIB, UUIDS, a_machine, a_user
 
-pytestmark = pytest.mark.django_db
-ME = identify(os.getpid())
-HERE: dict[str, Any] = {"pid": os.getpid(), "started": ME.start_ticks if ME else 0, "boot": "", "namespace": ""}
-
-
-@pytest.fixture(autouse=True)
-def _an_account_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placement.services.accounts.problem", lambda user: "")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("an_account_for_everybody")]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
@@ -13,23 +12,16 @@ from calibration import clock
 from calibration.domain.windows import Window
 from placement import snapshots
 from placement.models import Device, Job, Node, Role
-from placement.runner.identity import identify
 from placement.selectors.submit import preselect
 from placement.services import admission, cycle_row, device_environment, nodes, reserving, taking
 from placement.services.capping import stand
 from placement.services.reserving import Call
 from placement.services.settling import settled
+from tests.integration.asking import HERE
 from tests.integration.hand import asks, send, tpu, words
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_running, a_user
 
-pytestmark = pytest.mark.django_db
-ME = identify(os.getpid())
-HERE: dict[str, Any] = {"pid": os.getpid(), "started": ME.start_ticks if ME else 0, "boot": "", "namespace": ""}
-
-
-@pytest.fixture(autouse=True)
-def _an_account_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placement.services.accounts.problem", lambda user: "")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("an_account_for_everybody")]
 
 
 @pytest.fixture

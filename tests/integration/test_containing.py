@@ -220,7 +220,10 @@ def test_a_job_that_its_limit_ended_after_its_runner_was_killed_is_charged_more_
 ) -> None:
     limited(settings)
     go = tmp_path / "go"
-    grow = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\nb = b'x' * (900 << 20)"
+    grow = "import os, time\nend = time.monotonic() + 60\n"
+    grow += (
+        f"while not os.path.exists({str(go)!r}) and time.monotonic() < end: time.sleep(0.02)\nb = b'x' * (900 << 20)"
+    )
     job = node.run(python(grow))
     cap = job.charges["ram"]["cap"]
     assert cap < 900 * MIB

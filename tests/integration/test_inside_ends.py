@@ -17,12 +17,7 @@ from placement.services.reserving import Step
 from tests.integration.asking import DEAD, asks, cycle, on_gpu1
 from tests.integration.rows import GIB, UUIDS
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _an_account_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placement.services.accounts.problem", lambda user: "")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("an_account_for_everybody")]
 
 
 @pytest.fixture

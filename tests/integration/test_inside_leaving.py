@@ -24,13 +24,8 @@ from tests.integration.hardware_box import Box, Card, boxed, job_on
 from tests.integration.loop_here import MIB
 from tests.integration.rows import GIB, UUIDS, a_job, a_running, a_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("an_account_for_everybody")]
 LET = 6000  # MiB
-
-
-@pytest.fixture(autouse=True)
-def _an_account_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placement.services.accounts.problem", lambda user: "")
 
 
 @pytest.fixture

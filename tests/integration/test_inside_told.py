@@ -10,12 +10,7 @@ from placement.models import AuditEntry, InsideRequest, Job, Role
 from tests.integration.asking import asks, cycle, on_gpu1
 from tests.integration.rows import GIB, UUIDS, a_user
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _an_account_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placement.services.accounts.problem", lambda user: "")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("an_account_for_everybody")]
 
 
 @pytest.fixture

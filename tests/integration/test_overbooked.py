@@ -18,12 +18,7 @@ from placement.services import admission, cycle_row, nodes, reserving
 from placement.services.reserving import Call
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_running, a_user
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _an_account_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placement.services.accounts.problem", lambda user: "")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("an_account_for_everybody")]
 
 
 @pytest.fixture
