@@ -11,6 +11,7 @@ from placement.domain.visible import Seen, masks_of
 
 FIELDS = ("kind", "backends", "index", "any_gpu", "driver_number")
 """What is said of such a device besides what every declaration has; words in any case, ``index`` the number typed."""
+PREFIX = "HAND-"  # of their UUIDs
 MOST_NUMBER = 2**31 - 1
 _LIKE = devices.Device(Kind.GPU, (Backend.CUDA,), 0, 1)
 

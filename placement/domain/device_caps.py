@@ -12,6 +12,8 @@ from typing import Any
 
 from calibration.domain.resources import gib
 
+UNREAD = "booked only: nothing measures this device, so nobody watches or caps the job there"
+
 
 class CapKind(enum.StrEnum):
     """From the strongest down. ``FRAMEWORK`` holds for what a framework allocates, and for those who applied it."""
@@ -88,7 +90,7 @@ class CapStand:
 def cap_in_force(given: Given) -> CapStand:
     """Return the strongest cap that holds, with its evidence."""
     if given.unread:
-        return CapStand(CapKind.UNREAD, None, "booked only: nothing measures this device, so nobody watches or caps it")
+        return CapStand(CapKind.UNREAD, None, UNREAD)
     context = {"context": given.context, "context_runs": given.context_runs}
     if given.driver_limit is not None:
         told = f"capped by the driver at {gib(given.driver_limit)}"

@@ -167,10 +167,8 @@ def about_ever(board: Board, demand: Demand, asked: Sequence[Check]) -> Check:
         return Check(Code.INFEASIBLE, True, "At least one place could serve when it is free.")
     shown = sorted(asked, key=lambda c: c.shortfall)
     unsaid = dict.fromkeys(str(check.figures[checks.UNSAID]) for check in shown if checks.UNSAID in check.figures)
-    rest = (check.sentence for check in shown if checks.UNSAID not in check.figures)
-    said = list(
-        dict.fromkeys([*([text.unsaid(list(unsaid))] if unsaid else []), *rest])
-    )  # many sets fail at one device
+    rest = dict.fromkeys(check.sentence for check in shown if checks.UNSAID not in check.figures)
+    said = [*([text.unsaid(list(unsaid))] if unsaid else []), *rest]  # many sets fail at one device
     words = " ".join(said[: text.NAMED])
     many = "sets of devices" if demand.request.gpu is Gpu.GROUP else "places"
     more = f" {len(said) - text.NAMED} more {many} give less." if len(said) > text.NAMED else ""

@@ -25,9 +25,9 @@ class Kind:
     """Places that one request allows, with bounds above which a need is refused without a look at each."""
 
     __slots__ = (
-        *("bounded", "crowds", "evenly", "lowers", "ram", "refused", "request", "spots", "takes_device"),
-        *("version", "vram"),
-    )
+        "bounded", "crowds", "evenly", "lowers", "ram", "refused", "request", "spots", "takes_device",
+        "version", "vram",
+    )  # fmt: skip
 
     def __init__(self, request: Request, spots: list[Spot | Several], crowds: list[list[Spot]], version: int) -> None:
         self.request, self.spots, self.crowds = request, spots, crowds

@@ -154,6 +154,11 @@ def unsaid(devices: Sequence[str]) -> str:
     )
 
 
+def devices(count: int) -> str:
+    """Return a number of devices in words."""
+    return f"{count} {'device' if count == 1 else 'devices'}"
+
+
 def only_named(names_: Sequence[str]) -> str:
     """Return why devices without readings are not meant by a request that names no kind or backend."""
     are = "are" if len(names_) > 1 else "is"

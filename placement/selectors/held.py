@@ -14,6 +14,7 @@ from calibration.domain.samples import RAM
 from calibration.models import Sediment
 from calibration.selectors import Trace, of_owner
 from placement import snapshots
+from placement.domain.device_caps import UNREAD
 from placement.domain.jobs import State
 from placement.domain.requests import Exclusive, Gpu
 from placement.domain.watch_policy import SAID, in_force
@@ -24,7 +25,6 @@ from placement.selectors.wording import listing, mapping, whole
 
 ALONE = "all of it, alone: nothing else starts there until the end"
 PROMISED = "a promise: held whole until the end, used or not"
-UNREAD = "booked only: nothing measures this device, so nobody watches or caps the job there"
 
 
 @dataclass(frozen=True, slots=True)

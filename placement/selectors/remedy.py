@@ -162,11 +162,6 @@ def _words(step: Change, job: Job) -> str:
     return ""
 
 
-def devices(count: int) -> str:
-    """Return a number of devices in words."""
-    return f"{count} {'device' if count == 1 else 'devices'}"
-
-
 def _released(step: Released) -> str:
     if step.until is not None:
         return "when its hold ends" if step.what == "job" else f"when the hold of {step.name or 'the queue'} ends"
@@ -197,7 +192,7 @@ def _edited(step: Edited, job: Job) -> str:
     if step.devices is not None:
         asked = job.request()
         least = "" if asked.min_devices == asked.max_devices else "at least "
-        return f"with {least}{devices(step.devices)} instead of {asked.min_devices}"
+        return f"with {least}{text.devices(step.devices)} instead of {asked.min_devices}"
     if step.reserved:
         ((name, amount),) = step.reserved.items()
         was, of = getattr(job.request(), name), OF[name] if job.gpu == "group" else ""
@@ -222,7 +217,7 @@ def _button(step: Edited, job: Job) -> tuple[str, tuple[tuple[str, str], ...], s
         return "Run anywhere", (("anywhere", "1"),), ""
     if step.devices is not None:
         hint = "Its command finds them in CUDA_VISIBLE_DEVICES, and has to make do with them."
-        return f"Take {devices(step.devices)}", (("devices", str(step.devices)),), hint
+        return f"Take {text.devices(step.devices)}", (("devices", str(step.devices)),), hint
     if step.reserved:
         ((name, amount),) = step.reserved.items()
         hint = "It is stopped where it uses much more than that."

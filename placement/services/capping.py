@@ -17,7 +17,7 @@ from calibration import contexts
 from calibration.domain.contexts import context_seen
 from calibration.domain.samples import Identity, Reading
 from calibration.probes import limits
-from placement.domain import containers
+from placement.domain import by_hand, containers
 from placement.domain.device_caps import CapKind, Given, cap_in_force
 from placement.domain.taken import Kind
 from placement.models import Device, Job
@@ -29,7 +29,6 @@ from placement.services.receipts import count
 
 TOLD = "vram-told.json"  # in control/: what the job was told at its start
 LIMIT = "vram-limit.json"  # in control/: {"device", "cgroup", "limit" (bytes or null), "used" (the most seen), "why"}
-BY_HAND = "HAND-"  # what the UUIDs of devices begin with that no probe found
 CGROUPS = "/sys/fs/cgroup"
 PROC = "/proc"
 LONGEST_TOLD = 64 << 10  # bytes: of a group it says something of each device
@@ -115,7 +114,7 @@ def by_kernel(device: str) -> str:
     """Return what keeps jobs within their memory on a device whatever they run, in words."""
     if device.startswith("MIG-"):
         return "its jobs are kept in the MIG instance"
-    if device.startswith(BY_HAND):
+    if device.startswith(by_hand.PREFIX):
         return "nothing measures it, so nobody watches or caps its jobs there"
     if not device.startswith("GPU-"):
         return "nothing but frameworks keeps a job within its cap"

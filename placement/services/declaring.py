@@ -10,7 +10,6 @@ from placement.domain import by_hand, declarations, text
 from placement.domain.errors import NotFound, Refused
 from placement.models import Device, Lease, Node
 from placement.services import audit, members, numbers
-from placement.services.capping import BY_HAND
 from placement.services.cycle_row import changing
 
 
@@ -40,7 +39,7 @@ def add(user: Any, node_id: int, said: Mapping[str, Any]) -> Device:
             "any_gpu": said.get("any_gpu", False),
             "driver_number": said.get("driver_number"),
         }
-        row = Device(uuid=f"{BY_HAND}{uuid.uuid4()}", node=node, measurable=False, by_hand=True, **fields)
+        row = Device(uuid=f"{by_hand.PREFIX}{uuid.uuid4()}", node=node, measurable=False, by_hand=True, **fields)
         again = {"kind": row.kind, "index": row.index, "name": row.name}
         if before := node.devices.filter(by_hand=True, retired=True, **again).order_by("-pk").first():
             row.pk, row.uuid = before.pk, before.uuid  # who waits for it, or is run again, means this one

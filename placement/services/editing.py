@@ -12,7 +12,7 @@ from placement.domain.errors import Refused
 from placement.domain.group_keys import on_devices
 from placement.domain.jobs import State
 from placement.domain.requests import Exclusive, Gpu, fewer
-from placement.domain.text import seconds
+from placement.domain.text import devices, seconds
 from placement.models import Job
 from placement.services import audit, cycle_row, jobs
 
@@ -96,9 +96,7 @@ def _group(job: Job, wanted: Wanted, fields: dict[str, Any], said: list[str]) ->
         request = fewer(request, wanted.devices)
         asked |= {"min": request.min_devices, "max": request.max_devices}
         fields["key_params"] = on_devices(job.key_params, request)
-        said.append(
-            f"{wanted.devices} {'device' if wanted.devices == 1 else 'devices'} instead of {job.request().min_devices}"
-        )
+        said.append(f"{devices(wanted.devices)} instead of {job.request().min_devices}")
     for name, key, of in (
         ("per_device_memory", "per_device", "each device"),
         ("group_memory", "group", "the group together"),

@@ -200,7 +200,7 @@ def retry(
 
 def _repeating(job: Job, old: Job) -> Job:
     if job.retry_of_id != old.pk:
-        raise Refused(f"This form_key made #{job.pk}, which repeats not #{old.pk}. Make up another one.")
+        raise Refused(f"This form_key made #{job.pk}, which does not repeat #{old.pk}. Make up another one.")
     return job
 
 

@@ -36,11 +36,11 @@ def resolve(board: Board) -> list[int]:
     here = waits.scene(_slots(board, rows), [*_started(board), *_since(), *_kept(board)], wanted)
     done: list[int] = []
     for found in cycles.resolve(here, timezone.now().timestamp()):
-        log.warning("%s", cycles_text.told(found), extra={"action": "wait_cycle"})
         told = _told(found)
+        log.warning("%s", told["sentence"], extra={"action": "wait_cycle"})
         _keep(found, told)
         for victim in found.revoked:
-            done += _take_back(victim.job, victim.session, cycles_text.told(found), told, board.knobs.revoke_seconds)
+            done += _take_back(victim.job, victim.session, told, board.knobs.revoke_seconds)
         done += _refuse(found, told)
     return done
 
@@ -116,9 +116,9 @@ def _kept(board: Board) -> Iterable[Held]:
             yield Held(r.job, parts)
 
 
-def _take_back(job: int, step: str, said: str, told: dict[str, Any], seconds: float) -> list[int]:
+def _take_back(job: int, step: str, told: dict[str, Any], seconds: float) -> list[int]:
     """Have a step lose what it holds: what it waits for comes back as revoked, and it is run again."""
-    now = timezone.now()
+    now, said = timezone.now(), told["sentence"]
     row = next((s for s in InsideSession.objects.filter(job=job, ended_at=None) if _step(s) == step), None)
     if row is None:
         return []
