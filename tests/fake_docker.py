@@ -112,14 +112,15 @@ def _contain(client: socket.socket) -> None:
         asked = json.loads(data)
         path, state = Path(asked["path"]), asked["state"]
         out, err = descriptors
-        child = subprocess.Popen(
-            asked["words"], stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=asked["env"], cwd=asked["cwd"],
-            start_new_session=True,
+        child = subprocess.Popen(  # as an engine does: its process waits until the engine has it on record
+            ["sh", "-c", 'read -r go; exec "$@" </dev/null', "sh", *asked["words"]],
+            stdin=subprocess.PIPE, stdout=out, stderr=err, env=asked["env"], cwd=asked["cwd"], start_new_session=True,
         )  # fmt: skip
         os.close(out)
         os.close(err)
         put(path, {**state, "pid": child.pid, "began": True, "done": False})
-        code = child.wait()
+        child.communicate(b"go\n")
+        code = child.returncode
         code = 128 - code if code < 0 else code
         put(path, {**state, "pid": child.pid, "began": True, "done": True, "code": code})
         try:
