@@ -48,7 +48,7 @@ class Side:
         self._begin()
 
     def _draft(self, number: int) -> Any:
-        from placement.domain.submission import Submission
+        from placement.domain.submitting.submission import Submission
 
         return Submission(
             name=f"queued-{number}", command=f"python3 {self.script} {FIRST + number}", cwd="/tmp", gpu="one",

@@ -23,11 +23,11 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from placement.domain import leases
-from placement.domain.allocator import Granted, Slot
-from placement.domain.asks import Ask
-from placement.domain.devices import Backend, Kind
-from placement.domain.ledger import Book, opened
+from placement.domain.leasing import leases
+from placement.domain.leasing.allocator import Granted, Slot
+from placement.domain.leasing.ledger import Book, opened
+from placement.domain.world.asks import Ask
+from placement.domain.world.devices import Backend, Kind
 
 PEER = "jayrun==0.3.0"
 GB = 10**9

@@ -19,9 +19,9 @@ from dataclasses import replace
 from bench.world.engine import World
 from bench.world.product import Product
 from bench.world.setting import Setting, knobs
-from placement.domain.accuracy import Figures, Past, Record, by_ahead, figures, learned
-from placement.domain.plan import plan
-from placement.domain.told import predicted
+from placement.domain.forecasting.accuracy import Figures, Past, Record, by_ahead, figures, learned
+from placement.domain.forecasting.told import predicted
+from placement.domain.planning.plan import plan
 
 
 class Foretelling(Product):

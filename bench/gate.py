@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 from calibration.domain.estimate import Basis, Estimate, PoolEstimate
+from placement.domain.forecasting.told import predicted
 from placement.domain.knobs import Knobs
-from placement.domain.plan import plan
-from placement.domain.requests import Exclusive, Gpu, shared
-from placement.domain.snapshot import Charge, Device, Node, Pool, Running, Snapshot, Waiting
-from placement.domain.told import predicted
+from placement.domain.planning.plan import plan
+from placement.domain.world.requests import Exclusive, Gpu, shared
+from placement.domain.world.snapshot import Charge, Device, Node, Pool, Running, Snapshot, Waiting
 
 GIB = 1 << 30
 CARD, HELD, RAM = 80 * GIB, 60 * GIB, 2048 * GIB

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 from calibration.domain.estimate import Basis, Estimate, PoolEstimate
-from placement.domain.demands import promised
-from placement.domain.forecast import forecast
+from placement.domain.admission.demands import promised
+from placement.domain.forecasting.forecast import forecast
 from placement.domain.knobs import Knobs
-from placement.domain.plan import Plan, plan
-from placement.domain.requests import Exclusive, Gpu, shared
-from placement.domain.snapshot import Charge, Device, Node, Pool, Running, Snapshot, Waiting
+from placement.domain.planning.plan import Plan, plan
+from placement.domain.world.requests import Exclusive, Gpu, shared
+from placement.domain.world.snapshot import Charge, Device, Node, Pool, Running, Snapshot, Waiting
 
 GIB = 1 << 30
 CARD, RAM = 24 * GIB, 4096 * GIB

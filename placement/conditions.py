@@ -10,10 +10,10 @@ from typing import Any
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from placement.domain.arrays import LOOKED_AT, looked_at
-from placement.domain.conditions import After, Conditions, Quota, Tie
 from placement.domain.jobs import Outcome, State
 from placement.domain.knobs import MIB, Knobs
+from placement.domain.submitting.arrays import LOOKED_AT, looked_at
+from placement.domain.world.conditions import After, Conditions, Quota, Tie
 from placement.models import Dependency, Job, JobArray
 
 

@@ -6,9 +6,9 @@ from calibration import rows
 from calibration.domain.estimate import Estimate, estimate
 from calibration.domain.knobs import Knobs
 from calibration.domain.sediment import Key, Row
-from placement.domain.demands import promised
-from placement.domain.durations import quantile
-from placement.domain.taken import Kind, exactly
+from placement.domain.admission.demands import promised
+from placement.domain.submitting.taken import Kind, exactly
+from placement.domain.world.durations import quantile
 from placement.models import Job
 
 _LIMIT = 4096

@@ -13,13 +13,13 @@ from calibration.domain import keys
 from calibration.domain.charge import held
 from calibration.domain.samples import RAM
 from placement import conditions
-from placement.domain.conditions import Quota
-from placement.domain.cycles_text import asked
-from placement.domain.inside import read, waiting_of
+from placement.domain.admission.inside import read, waiting_of
 from placement.domain.knobs import Knobs
-from placement.domain.known_asks import Known, Pending, from_json
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Charge, Running, Waiting
+from placement.domain.leasing.cycles_text import asked
+from placement.domain.world.conditions import Quota
+from placement.domain.world.known_asks import Known, Pending, from_json
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.snapshot import Charge, Running, Waiting
 from placement.models import AskedLater, InsideRequest, Job, Lease, RequestState
 
 BASIS = "promise"

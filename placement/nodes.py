@@ -6,7 +6,7 @@ from calibration import clock
 from calibration.domain.samples import RAM, PoolState
 from calibration.models import PoolNow
 from placement.domain.knobs import Knobs
-from placement.domain.snapshot import Device, Hold, Node, Pool
+from placement.domain.world.snapshot import Device, Hold, Node, Pool
 from placement.models import Cycle, Job
 from placement.models import Device as DeviceRow
 from placement.models import Node as NodeRow

@@ -21,12 +21,12 @@ from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement import conditions, estimates, inside, present
 from placement.conditions import Facts
-from placement.domain.conditions import Conditions
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import KnobError, Knobs
-from placement.domain.known_asks import Known, Pending
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Charge, KeptPlan, Node, Running, Snapshot, Waiting
+from placement.domain.world.conditions import Conditions
+from placement.domain.world.known_asks import Known, Pending
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.snapshot import Charge, KeptPlan, Node, Running, Snapshot, Waiting
 from placement.models import Cycle, Job, KnobOverride
 from placement.models import Device as DeviceRow
 from placement.models import Node as NodeRow

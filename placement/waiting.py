@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import Model, QuerySet, TextField
 from django.db.models.expressions import RawSQL
 
-from placement.domain.snapshot import Waiting
+from placement.domain.world.snapshot import Waiting
 from placement.models import Job, Workload
 
 UNREAD = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from placement.domain import containers
+from placement.domain.containing import containers
 from placement.runner import ladder
 from scheduler_site import environ, queues
 

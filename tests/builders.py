@@ -7,10 +7,10 @@ from typing import Any
 
 from calibration.domain.estimate import Basis, Estimate, PoolEstimate
 from calibration.domain.samples import PoolState
-from placement.domain.demands import promised
+from placement.domain.admission.demands import promised
 from placement.domain.knobs import Knobs
-from placement.domain.requests import Exclusive, Gpu, shared
-from placement.domain.snapshot import Charge, Device, KeptPlan, Node, Pool, Running, Snapshot, Waiting
+from placement.domain.world.requests import Exclusive, Gpu, shared
+from placement.domain.world.snapshot import Charge, Device, KeptPlan, Node, Pool, Running, Snapshot, Waiting
 
 MIB = 1 << 20
 GIB = 1 << 30

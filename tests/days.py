@@ -10,12 +10,12 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from placement.domain.bars import Bar
-from placement.domain.durations import changes_at
 from placement.domain.knobs import Knobs
-from placement.domain.plan import Plan, plan
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import KeptPlan, Running, Snapshot, Waiting
+from placement.domain.planning.bars import Bar
+from placement.domain.planning.plan import Plan, plan
+from placement.domain.world.durations import changes_at
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.snapshot import KeptPlan, Running, Snapshot, Waiting
 from tests.builders import EXACT, GIB, a_device, a_node, a_running, a_snapshot, a_waiting
 
 STEP = 10.0

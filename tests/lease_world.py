@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from placement.domain import leases
-from placement.domain.allocator import Granted, Impossible, Unavailable
-from placement.domain.asks import Ask
-from placement.domain.devices import Backend, DeviceKey, Kind
-from placement.domain.leases import Holder, Holding, Lease
-from placement.domain.ledger import opened
-from placement.domain.slots import Slot
+from placement.domain.leasing import leases
+from placement.domain.leasing.allocator import Granted, Impossible, Unavailable
+from placement.domain.leasing.leases import Holder, Holding, Lease
+from placement.domain.leasing.ledger import opened
+from placement.domain.leasing.slots import Slot
+from placement.domain.world.asks import Ask
+from placement.domain.world.devices import Backend, DeviceKey, Kind
 from tests.slots import check_grant
 
 DEVICES, PATIENCE, LOOKED_AT = 8, 300.0, 24

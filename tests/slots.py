@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from placement.domain.allocator import Answer, Granted
-from placement.domain.asks import Ask
-from placement.domain.devices import Backend, DeviceKey, Kind, gb_to_bytes_down, gb_to_bytes_up
-from placement.domain.leases import Lease
-from placement.domain.slots import Slot
+from placement.domain.leasing.allocator import Answer, Granted
+from placement.domain.leasing.leases import Lease
+from placement.domain.leasing.slots import Slot
+from placement.domain.world.asks import Ask
+from placement.domain.world.devices import Backend, DeviceKey, Kind, gb_to_bytes_down, gb_to_bytes_up
 
 GB = 10**9
 

@@ -19,13 +19,14 @@ from calibration.domain.estimate import Basis, Estimate
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.samples import RAM
 from calibration.domain.sediment import Key
-from placement.domain import reservations, watchdog
-from placement.domain.decision import Grant
-from placement.domain.durations import changes_at
+from placement.domain.admission.decision import Grant
+from placement.domain.ending import watchdog
 from placement.domain.knobs import Knobs
-from placement.domain.plan import plan
-from placement.domain.requests import Exclusive, Gpu, Request
-from placement.domain.snapshot import Device, KeptPlan, Node, Pool, Running, Snapshot, Waiting
+from placement.domain.planning.plan import plan
+from placement.domain.world import reservations
+from placement.domain.world.durations import changes_at
+from placement.domain.world.requests import Exclusive, Gpu, Request
+from placement.domain.world.snapshot import Device, KeptPlan, Node, Pool, Running, Snapshot, Waiting
 
 NODE = "replay"
 RAM_TOTAL = 1 << 50

@@ -16,7 +16,7 @@ from calibration.domain.preallocation import took_what_it_was_given
 from calibration.domain.samples import RAM
 from calibration.domain.sediment import Key, Row
 from calibration.domain.windows import Window, close, flat_band, observe
-from placement.domain.snapshot import Charge
+from placement.domain.world.snapshot import Charge
 
 WALL = 1_700_000_000.0
 """Unix second of the replay's second 0."""

@@ -25,8 +25,8 @@ from placement.api.shapes.workload import (
     WorkloadSaid,
 )
 from placement.api.workloads import learned
+from placement.domain.admission.wire import estimate_json
 from placement.domain.errors import NotFound
-from placement.domain.wire import estimate_json
 from placement.models import Role
 from placement.selectors import workload_runs
 from placement.selectors.subjects import Subject

@@ -22,7 +22,7 @@ from placement.api.shapes.notice import (
 )
 from placement.domain import notices as rules
 from placement.domain.errors import NotFound, Refused
-from placement.domain.submission import bad_characters
+from placement.domain.submitting.submission import bad_characters
 from placement.models import Role
 from placement.selectors import notices as shown
 from placement.services import delivering, notices

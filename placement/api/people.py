@@ -21,7 +21,7 @@ from placement.api.shapes.admin import (
 )
 from placement.api.shapes.kinds import Id
 from placement.domain.errors import NotFound, Refused
-from placement.domain.submission import bad_characters
+from placement.domain.submitting.submission import bad_characters
 from placement.models import Member, Role
 from placement.selectors import people
 from placement.services import members

@@ -9,7 +9,7 @@ from placement.api import jobs_told
 from placement.api.nouns import Noun
 from placement.api.shapes.job import JobAnswer
 from placement.api.shapes.taking import TakeBody
-from placement.domain.taken import Wish
+from placement.domain.submitting.taken import Wish
 from placement.services import taking
 from placement.views import wake
 

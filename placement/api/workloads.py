@@ -17,9 +17,9 @@ from placement.api.shapes.workload import (
     WorkloadSaid,
     WorkloadsAsked,
 )
-from placement.domain import workload_text
 from placement.domain.errors import NotFound, Refused
-from placement.domain.submission import bad_characters
+from placement.domain.submitting import workload_text
+from placement.domain.submitting.submission import bad_characters
 from placement.models import Role
 from placement.selectors import subjects, workload_page, workloads
 from placement.selectors.subjects import Subject

@@ -9,10 +9,10 @@ from typing import Any
 from django import forms
 
 from calibration.domain.resources import MOST, gib
-from placement.domain.by_hand import MOST_NUMBER
-from placement.domain.devices import Backend
+from placement.domain.declaring.by_hand import MOST_NUMBER
+from placement.domain.ending.watch_policy import WORDS, Policy
 from placement.domain.errors import Refused
-from placement.domain.watch_policy import WORDS, Policy
+from placement.domain.world.devices import Backend
 from placement.forms.fields import Amount
 from placement.models import Device, Node
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from django import forms
 
-from placement.domain.group_terms import MOST_DEVICES
-from placement.domain.usual_placement import AMOUNTS
-from placement.domain.workload_text import amount_text
+from placement.domain.submitting.group_terms import MOST_DEVICES
+from placement.domain.submitting.usual_placement import AMOUNTS
+from placement.domain.submitting.workload_text import amount_text
 from placement.forms.fields import Amount
 from placement.selectors.submit import Choices
 

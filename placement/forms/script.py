@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.files.uploadedfile import UploadedFile
 
-from placement.domain import headers
-from placement.domain.submission import LONGEST_ARGUMENT
+from placement.domain.submitting import headers
+from placement.domain.submitting.submission import LONGEST_ARGUMENT
 
 
 @dataclass(frozen=True, slots=True)

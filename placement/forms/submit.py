@@ -7,8 +7,8 @@ from typing import Any
 
 from django import forms
 
-from placement.domain.containers import ENGINES
-from placement.domain.submission import MOST_PRIORITY, MOST_WORKERS, Submission
+from placement.domain.containing.containers import ENGINES
+from placement.domain.submitting.submission import MOST_PRIORITY, MOST_WORKERS, Submission
 from placement.forms.fields import Amount, TimeLimit
 from placement.forms.placement import PlacementForm
 from placement.forms.terms import TermsForm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import forms
 
-from placement.domain.taken import Wish
+from placement.domain.submitting.taken import Wish
 from placement.forms.fields import Amount
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
-from placement.domain import sweeps, terms
-from placement.domain.arrays import MOST_MEMBERS
-from placement.domain.retries import MOST_TIMES
+from placement.domain.ending.retries import MOST_TIMES
+from placement.domain.submitting import sweeps, terms
+from placement.domain.submitting.arrays import MOST_MEMBERS
 from placement.forms.fields import TimeLimit
 
 

@@ -8,13 +8,14 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from placement.domain import retries, terms, workloads
-from placement.domain.containers import ENGINES
-from placement.domain.submission import MOST_WORKERS
-from placement.domain.usual_placement import AMOUNTS
-from placement.domain.watch_policy import WORDS, Policy
-from placement.domain.workload_text import amount_text
-from placement.domain.workloads import Definition
+from placement.domain.containing.containers import ENGINES
+from placement.domain.ending import retries
+from placement.domain.ending.watch_policy import WORDS, Policy
+from placement.domain.submitting import terms, workloads
+from placement.domain.submitting.submission import MOST_WORKERS
+from placement.domain.submitting.usual_placement import AMOUNTS
+from placement.domain.submitting.workload_text import amount_text
+from placement.domain.submitting.workloads import Definition
 from placement.forms import placement
 from placement.forms.fields import Amount, TimeLimit, seconds_text
 from placement.forms.placement import PlacementForm

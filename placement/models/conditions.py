@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from placement.domain.conditions import After
+from placement.domain.world.conditions import After
 from placement.models.job import Job
 
 

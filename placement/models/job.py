@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from placement.domain.jobs import Outcome, State
-from placement.domain.requests import Exclusive, Gpu, Request, shared
+from placement.domain.world.requests import Exclusive, Gpu, Request, shared
 from placement.models.array import JobArray
 from placement.models.holds import Holdable
 from placement.models.packed import PackedJSON

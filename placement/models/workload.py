@@ -3,13 +3,13 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from placement.domain import usual_placement
+from placement.domain.submitting import usual_placement
 
 
 class Workload(models.Model):
     """What can be run by name: a command with {parameters}, its files, hints and limits.
 
-    ``placement`` is what a run asks of devices besides (see domain/usual_placement.py), None: nothing.
+    ``placement`` is what a run asks of devices besides (see domain/submitting/usual_placement.py), None: nothing.
     ``parameters`` is a list of {"name", "default", "matters", "help"}; ``files`` are the sources that make the
     fingerprint. ``hint_*`` is the author's preset in bytes.
     """

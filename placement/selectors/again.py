@@ -11,11 +11,11 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 
 from calibration.domain.resources import GIB, MIB
-from placement.domain import sweeps
-from placement.domain.arrays import with_index
 from placement.domain.errors import NotFound, NotYours
 from placement.domain.jobs import State
-from placement.domain.taken import Kind
+from placement.domain.submitting import sweeps
+from placement.domain.submitting.arrays import with_index
+from placement.domain.submitting.taken import Kind
 from placement.models import Job
 from placement.selectors import access, wording
 from placement.selectors.wording import mapping

@@ -10,9 +10,9 @@ from typing import Any
 from django.db.models import Case, Value, When
 
 from calibration.domain.resources import gib
-from placement.domain.cycles_text import asked
-from placement.domain.inside import read
+from placement.domain.admission.inside import read
 from placement.domain.jobs import State
+from placement.domain.leasing.cycles_text import asked
 from placement.inside import granted
 from placement.models import InsideRequest, Job, RequestState
 from placement.selectors.wording import listing, mapping, whole

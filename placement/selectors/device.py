@@ -16,7 +16,7 @@ from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement import snapshots
-from placement.domain.taken import Kind
+from placement.domain.submitting.taken import Kind
 from placement.inside import UNHELD
 from placement.models import AuditEntry, Device, Job, Node
 from placement.selectors import devices, hardware, now_lists, tanks

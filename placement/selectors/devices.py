@@ -12,7 +12,7 @@ from calibration.models import PoolNow
 from placement import snapshots
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import Knobs
-from placement.domain.requests import Exclusive
+from placement.domain.world.requests import Exclusive
 from placement.models import Device, Job, Node
 from placement.selectors import hardware, tanks, wording
 from placement.selectors.tanks import Tank

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from placement.domain.accuracy import LEAST, Past, Record, learned
+from placement.domain.forecasting.accuracy import LEAST, Past, Record, learned
 from placement.models import Forecast, ForecastRecord, Job
 from placement.selectors.wording import listing, mapping
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from placement.domain.accuracy import Figures, by_ahead, figures
+from placement.domain.forecasting.accuracy import Figures, by_ahead, figures
 from placement.models import Forecast, ForecastRecord
 from placement.selectors import expected, wording
 

@@ -14,10 +14,10 @@ from calibration.domain.samples import RAM
 from calibration.models import Sediment
 from calibration.selectors import Trace, of_owner
 from placement import snapshots
-from placement.domain.device_caps import UNREAD
+from placement.domain.containing.device_caps import UNREAD
+from placement.domain.ending.watch_policy import SAID, in_force
 from placement.domain.jobs import State
-from placement.domain.requests import Exclusive, Gpu
-from placement.domain.watch_policy import SAID, in_force
+from placement.domain.world.requests import Exclusive, Gpu
 from placement.inside import UNHELD
 from placement.models import Job, Node
 from placement.selectors import pruned, tanks

@@ -11,10 +11,10 @@ from django.contrib.auth.models import AbstractBaseUser
 
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
-from placement.domain.arrays import with_index
 from placement.domain.jobs import State
-from placement.domain.requests import Exclusive
-from placement.domain.taken import Kind
+from placement.domain.submitting.arrays import with_index
+from placement.domain.submitting.taken import Kind
+from placement.domain.world.requests import Exclusive
 from placement.models import Device, Job, Role
 from placement.selectors import (
     access,

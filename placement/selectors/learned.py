@@ -10,7 +10,7 @@ from typing import Any
 from calibration.domain.keys import typed_command_key
 from calibration.domain.resources import gib
 from calibration.models import Sediment
-from placement.domain.taken import Kind
+from placement.domain.submitting.taken import Kind
 from placement.models import IrrelevantArgument, Job
 from placement.selectors.wording import mapping, whole
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from time import monotonic
 
-from placement.domain import first_error
+from placement.domain.ending import first_error
 from placement.selectors import logs
 
 AT_ONCE_S = 0.4  # seconds of one answer

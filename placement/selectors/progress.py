@@ -8,8 +8,8 @@ from typing import Any
 
 from django.utils import timezone
 
+from placement.domain.forecasting.progress import by_length
 from placement.domain.jobs import State
-from placement.domain.progress import by_length
 from placement.models import Job, JobProgress
 
 WORDS = {"log": "read from its log", "usual": "by its usual length"}

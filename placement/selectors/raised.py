@@ -9,9 +9,9 @@ from calibration import rows
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
 from placement import estimates, snapshots
+from placement.domain.ending.postmortem import Blame
+from placement.domain.ending.retries import MEMORY_DEATHS
 from placement.domain.jobs import Outcome, State
-from placement.domain.postmortem import Blame
-from placement.domain.retries import MEMORY_DEATHS
 from placement.models import Job
 from placement.selectors.wording import mapping, whole
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from django.conf import settings
 
-from placement.domain.decision import Code
+from placement.domain.admission.decision import Code
 from placement.selectors import wording
 
 _ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", re.MULTILINE)

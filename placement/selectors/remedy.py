@@ -13,13 +13,14 @@ from calibration.domain.estimate import Estimate
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.resources import gib, workers_of
 from placement import conditions, estimates, inside, snapshots
-from placement.domain import group_keys, text
-from placement.domain.changes import Change, Comes, Edited, Ends, Met, Opened, Released
-from placement.domain.durations import Sure
-from placement.domain.remedies import Remedy, remedies
-from placement.domain.requests import fewer
-from placement.domain.snapshot import Snapshot
-from placement.domain.streaks import HOLDER
+from placement.domain.ending.streaks import HOLDER
+from placement.domain.submitting import group_keys
+from placement.domain.unblocking.changes import Change, Comes, Edited, Ends, Met, Opened, Released
+from placement.domain.unblocking.remedies import Remedy, remedies
+from placement.domain.world import text
+from placement.domain.world.durations import Sure
+from placement.domain.world.requests import fewer
+from placement.domain.world.snapshot import Snapshot
 from placement.models import Job
 from placement.selectors import wording
 from placement.selectors.expected import Expected

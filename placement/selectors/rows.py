@@ -8,10 +8,10 @@ from datetime import datetime
 
 from calibration.domain.resources import gib, total
 from calibration.domain.samples import RAM
-from placement.domain.arrays import with_index
 from placement.domain.jobs import State
-from placement.domain.requests import Exclusive
-from placement.domain.taken import Kind
+from placement.domain.submitting.arrays import with_index
+from placement.domain.submitting.taken import Kind
+from placement.domain.world.requests import Exclusive
 from placement.models import Job
 from placement.selectors import expected, progress, tanks, verdict, wording
 from placement.selectors.expected import Expected

@@ -9,9 +9,9 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import Q
 
-from placement.domain import sweeps
-from placement.domain.submission import Submission, looks_like_gpu
-from placement.domain.taken import Kind
+from placement.domain.submitting import sweeps
+from placement.domain.submitting.submission import Submission, looks_like_gpu
+from placement.domain.submitting.taken import Kind
 from placement.models import Device, Job, Node, Workload
 from placement.selectors import again, hardware
 

@@ -11,9 +11,9 @@ from django.utils.text import slugify
 from calibration.domain.lineage import SERVICE
 from calibration.domain.resources import MIB, gib
 from calibration.models import PoolNow
-from placement.domain import reservations
 from placement.domain.knobs import Knobs
-from placement.domain.snapshot import Pool
+from placement.domain.world import reservations
+from placement.domain.world.snapshot import Pool
 from placement.selectors import hardware
 from placement.selectors.wording import listing, mapping, steady, whole
 

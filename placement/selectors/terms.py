@@ -10,9 +10,9 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import Count
 
-from placement.domain import retries
-from placement.domain.conditions import After, Tie
+from placement.domain.ending import retries
 from placement.domain.jobs import Outcome, State
+from placement.domain.world.conditions import After, Tie
 from placement.models import Job, JobArray, Role
 from placement.selectors import access, wording
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from calibration.domain.resources import gib
-from placement.domain import text
+from placement.domain.world import text
 from placement.selectors import sums
 from placement.selectors.sums import Piece
 from placement.selectors.wording import listing, mapping, whole

@@ -17,10 +17,10 @@ from calibration.domain.resources import gib
 from calibration.domain.standing import Standing
 from calibration.models import Known, Pin
 from placement import estimates, snapshots
-from placement.domain import cycles_text
-from placement.domain.guesses import Remark
-from placement.domain.known_asks import from_json
-from placement.domain.wire import estimate_json
+from placement.domain.admission.wire import estimate_json
+from placement.domain.leasing import cycles_text
+from placement.domain.submitting.guesses import Remark
+from placement.domain.world.known_asks import from_json
 from placement.models import AskedLater, AuditEntry, Workload
 from placement.selectors import ladder, needs, subjects, wording, workload_runs, workloads
 from placement.selectors.ladder import Ladder

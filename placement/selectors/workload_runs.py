@@ -14,7 +14,7 @@ from calibration.domain.resources import gib
 from calibration.domain.sediment import Key, Row
 from calibration.domain.standing import SAID, Kept, Standing, standings
 from calibration.models import Sediment
-from placement.domain.guesses import Guess
+from placement.domain.submitting.guesses import Guess
 from placement.models import Job
 from placement.selectors import wording
 from placement.selectors.wording import mapping, whole

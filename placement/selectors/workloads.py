@@ -15,9 +15,9 @@ from calibration.domain import keys
 from calibration.domain.resources import gib
 from calibration.models import Known
 from placement import estimates, snapshots
-from placement.domain import guesses
-from placement.domain.guesses import Remark
-from placement.domain.wire import estimate_json
+from placement.domain.admission.wire import estimate_json
+from placement.domain.submitting import guesses
+from placement.domain.submitting.guesses import Remark
 from placement.models import Job, Workload
 from placement.selectors import access, needs, subjects, wording, workload_runs
 from placement.selectors.access import Role

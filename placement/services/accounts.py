@@ -11,8 +11,8 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 
-from placement.domain import accounts
-from placement.domain.accounts import Account
+from placement.domain.containing import accounts
+from placement.domain.containing.accounts import Account
 from placement.services import members
 
 

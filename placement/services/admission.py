@@ -15,12 +15,12 @@ from calibration import clock
 from calibration.domain.ladder import Basis
 from calibration.domain.samples import RAM
 from placement import present, snapshots
-from placement.domain.decision import Decision, Grant
-from placement.domain.demands import is_promise
+from placement.domain.admission.decision import Decision, Grant
+from placement.domain.admission.demands import is_promise
+from placement.domain.admission.wire import decision_json, estimate_json
 from placement.domain.jobs import State
-from placement.domain.plan import Plan, plan
-from placement.domain.snapshot import Snapshot, Waiting
-from placement.domain.wire import decision_json, estimate_json
+from placement.domain.planning.plan import Plan, plan
+from placement.domain.world.snapshot import Snapshot, Waiting
 from placement.models import Cycle, Job, Lease
 from placement.services import accounts, cycle_pipe, cycle_row, explaining, granting, tying
 

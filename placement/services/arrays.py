@@ -9,10 +9,10 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
-from placement.domain.arrays import looked_at
-from placement.domain.decision import Code
+from placement.domain.admission.decision import Code
 from placement.domain.errors import NotFound, NotYours
 from placement.domain.jobs import ACTIVE, Outcome, State
+from placement.domain.submitting.arrays import looked_at
 from placement.models import Job, JobArray, Role
 from placement.services import audit, cycle_row, members
 

@@ -17,9 +17,10 @@ from calibration import contexts
 from calibration.domain.contexts import context_seen
 from calibration.domain.samples import Identity, Reading
 from calibration.probes import limits
-from placement.domain import by_hand, containers
-from placement.domain.device_caps import CapKind, Given, cap_in_force
-from placement.domain.taken import Kind
+from placement.domain.containing import containers
+from placement.domain.containing.device_caps import CapKind, Given, cap_in_force
+from placement.domain.declaring import by_hand
+from placement.domain.submitting.taken import Kind
 from placement.models import Device, Job
 from placement.runner import engine
 from placement.runner.jsonfile import write_record

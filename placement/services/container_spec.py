@@ -10,8 +10,8 @@ from typing import Any
 
 from django.conf import settings
 
-from placement.domain import containers
-from placement.domain.containers import Container
+from placement.domain.containing import containers
+from placement.domain.containing.containers import Container
 from placement.domain.errors import Refused
 from placement.models import Job, Node
 from placement.services import accounts, containing, device_environment, relay, secrets

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from placement.domain import containers
+from placement.domain.containing import containers
 
 Ask = Callable[[Sequence[str]], str]
 _AGAIN_AFTER = 60.0  # seconds after which an engine that did not answer is asked again

@@ -13,10 +13,10 @@ from django.conf import settings
 
 from calibration.domain.attribution import SERVICE
 from calibration.domain.samples import RAM, Attribution, Reading
-from placement.domain import containment as words
-from placement.domain import reservations
+from placement.domain.containing import containment as words
+from placement.domain.ending.watch_policy import Policy, in_force
 from placement.domain.knobs import Knobs
-from placement.domain.watch_policy import Policy, in_force
+from placement.domain.world import reservations
 from placement.models import Job, Node
 from placement.runner import cgroup
 from placement.runner.cgroup import Group

@@ -6,8 +6,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from placement.domain import by_hand, declarations, text
+from placement.domain.declaring import by_hand, declarations
 from placement.domain.errors import NotFound, Refused
+from placement.domain.world import text
 from placement.models import Device, Lease, Node
 from placement.services import audit, members, numbers
 from placement.services.cycle_row import changing

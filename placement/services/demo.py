@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 
 from placement.domain.errors import Refused
-from placement.domain.submission import Submission
+from placement.domain.submitting.submission import Submission
 from placement.models import Job, Workload
 from placement.services import jobs
 

@@ -13,9 +13,15 @@ from django.conf import settings
 from calibration import contexts
 from calibration.models import PoolNow
 from placement import snapshots
-from placement.domain import containers
-from placement.domain.cap_environment import SHIM_OFF, DeviceCap, cap_variables, mps_variables, shim_variables
-from placement.domain.visible import Seen, device_variables
+from placement.domain.containing import containers
+from placement.domain.containing.cap_environment import (
+    SHIM_OFF,
+    DeviceCap,
+    cap_variables,
+    mps_variables,
+    shim_variables,
+)
+from placement.domain.containing.visible import Seen, device_variables
 from placement.models import Device, Job
 from placement.services import capping
 

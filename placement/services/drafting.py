@@ -16,12 +16,13 @@ from django.contrib.auth.models import User
 
 from calibration.domain.fingerprint import fingerprint
 from calibration.domain.keys import typed_command_key, workload_key
-from placement.domain import retries, terms
-from placement.domain.declarations import folded
+from placement.domain.declaring.declarations import folded
+from placement.domain.ending import retries
 from placement.domain.errors import NotYours, Refused
-from placement.domain.group_keys import on_devices
-from placement.domain.requests import Gpu
-from placement.domain.submission import Submission, problems
+from placement.domain.submitting import terms
+from placement.domain.submitting.group_keys import on_devices
+from placement.domain.submitting.submission import Submission, problems
+from placement.domain.world.requests import Gpu
 from placement.models import Device, IrrelevantArgument, Job, Role, Workload
 from placement.services import members, secrets
 

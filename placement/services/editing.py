@@ -9,10 +9,10 @@ from django.contrib.auth.models import User
 
 from calibration.domain.resources import gib
 from placement.domain.errors import Refused
-from placement.domain.group_keys import on_devices
 from placement.domain.jobs import State
-from placement.domain.requests import Exclusive, Gpu, fewer
-from placement.domain.text import devices, seconds
+from placement.domain.submitting.group_keys import on_devices
+from placement.domain.world.requests import Exclusive, Gpu, fewer
+from placement.domain.world.text import devices, seconds
 from placement.models import Job
 from placement.services import audit, cycle_row, jobs
 

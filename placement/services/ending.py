@@ -16,12 +16,13 @@ from calibration import clock
 from calibration.domain.deaths import Death
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.samples import Attribution
-from placement.domain import containers, reservations
+from placement.domain.containing import containers
+from placement.domain.ending.outcomes import Evidence, Verdict, decide_outcome
+from placement.domain.ending.postmortem import Blame, Finding
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
-from placement.domain.outcomes import Evidence, Verdict, decide_outcome
-from placement.domain.postmortem import Blame, Finding
-from placement.domain.taken import Kind, of_hold
+from placement.domain.submitting.taken import Kind, of_hold
+from placement.domain.world import reservations
 from placement.models import Job, Lease
 from placement.runner.record import STARTED, ExitRecord
 from placement.runner.status import RunStatus

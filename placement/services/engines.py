@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from calibration import clock
 from calibration.domain.samples import RAM
-from placement.domain import containers, containment
+from placement.domain.containing import containers, containment
 from placement.domain.knobs import Knobs
 from placement.models import Job
 from placement.runner import engine

@@ -17,13 +17,13 @@ from django.db.models import Max
 from django.utils import timezone
 
 from calibration import clock
-from placement.domain.decision import Code, Decision
-from placement.domain.history import worth_writing
+from placement.domain.admission.decision import Code, Decision
+from placement.domain.admission.history import worth_writing
+from placement.domain.admission.wire import decision_json, devices_json, estimate_json
+from placement.domain.forecasting.told import judged
 from placement.domain.jobs import State
-from placement.domain.plan import Plan
-from placement.domain.snapshot import Waiting
-from placement.domain.told import judged
-from placement.domain.wire import decision_json, devices_json, estimate_json
+from placement.domain.planning.plan import Plan
+from placement.domain.world.snapshot import Waiting
 from placement.models import DecisionRecord, Job
 from placement.services import causes
 

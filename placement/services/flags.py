@@ -5,8 +5,8 @@ from __future__ import annotations
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, PoolState, Reading
 from placement import inside
-from placement.domain import containers
-from placement.domain.taken import Kind
+from placement.domain.containing import containers
+from placement.domain.submitting.taken import Kind
 from placement.models import Job
 from placement.services import engines, taking
 

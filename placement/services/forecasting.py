@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import DatabaseError, transaction
 
-from placement.domain.accuracy import Record, learned, moved, moved_far
-from placement.domain.decision import PlannedStart
-from placement.domain.forecast import soonest
+from placement.domain.admission.decision import PlannedStart
+from placement.domain.forecasting.accuracy import Record, learned, moved, moved_far
+from placement.domain.forecasting.forecast import soonest
+from placement.domain.forecasting.told import predicted
 from placement.domain.jobs import State
-from placement.domain.plan import Plan, plan
-from placement.domain.snapshot import Snapshot, Waiting
-from placement.domain.told import predicted
+from placement.domain.planning.plan import Plan, plan
+from placement.domain.world.snapshot import Snapshot, Waiting
 from placement.models import Forecast, ForecastRecord, Job
 from placement.selectors import expected
 

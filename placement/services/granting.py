@@ -9,15 +9,15 @@ from django.utils import timezone
 
 from calibration.domain.samples import RAM
 from placement import inside, snapshots
-from placement.domain import inside as rules
-from placement.domain import inside_groups as groups
-from placement.domain.asks import Ask
-from placement.domain.decision import Decision
-from placement.domain.inside import Never
-from placement.domain.places import Board
-from placement.domain.plan import Plan
-from placement.domain.snapshot import Running, Waiting
-from placement.domain.told import judged
+from placement.domain.admission import inside as rules
+from placement.domain.admission import inside_groups as groups
+from placement.domain.admission.decision import Decision
+from placement.domain.admission.inside import Never
+from placement.domain.admission.places import Board
+from placement.domain.forecasting.told import judged
+from placement.domain.planning.plan import Plan
+from placement.domain.world.asks import Ask
+from placement.domain.world.snapshot import Running, Waiting
 from placement.models import Device, InsideRequest, Lease, RequestState
 from placement.services import scopes, unlocking
 from placement.services.scopes import Others

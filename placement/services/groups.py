@@ -8,9 +8,9 @@ from typing import Any
 from django.utils import timezone
 
 from placement import snapshots
-from placement.domain.decision import Code
+from placement.domain.admission.decision import Code
+from placement.domain.ending.streaks import HOLDER, SILENT, Run, streak, why
 from placement.domain.jobs import Outcome, State
-from placement.domain.streaks import HOLDER, SILENT, Run, streak, why
 from placement.models import GroupHold, Job
 from placement.services import audit, cycle_row, notices
 

@@ -8,9 +8,9 @@ from calibration.domain.inside import inside
 from calibration.domain.samples import Attribution, Reading
 from calibration.models import Point
 from calibration.services import STEPS, Listed, points_of
-from placement.domain import reservations
 from placement.domain.knobs import Knobs
-from placement.domain.snapshot import Pool
+from placement.domain.world import reservations
+from placement.domain.world.snapshot import Pool
 from placement.models import Job
 
 INHABITANTS_EVERY = 3.0

@@ -15,7 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from calibration.domain.resources import MIB, gib
 from calibration.domain.samples import RAM
 from calibration.probes.choose import Instrument
-from placement.domain import containment
+from placement.domain.containing import containment
 from placement.domain.knobs import Knobs
 from placement.services import accounts, capping, containing, device_environment, engines, premises
 

@@ -13,17 +13,17 @@ from django.utils import timezone
 
 from calibration import clock, rows
 from placement import conditions, estimates, inside, snapshots
-from placement.domain.conditions import Tie
-from placement.domain.decision import Check, Verdict
+from placement.domain.admission.decision import Check, Verdict
+from placement.domain.admission.prerequisites import never_under
+from placement.domain.admission.wire import decision_json, estimate_json
+from placement.domain.ending.streaks import HOLDER
 from placement.domain.errors import Infeasible, NotFound, NotYours, Refused
-from placement.domain.feasibility import could_ever, max_workers
 from placement.domain.jobs import ACTIVE, Outcome, State
-from placement.domain.plan import would
-from placement.domain.prerequisites import never_under
-from placement.domain.snapshot import Snapshot, Waiting
-from placement.domain.streaks import HOLDER
-from placement.domain.submission import Submission
-from placement.domain.wire import decision_json, estimate_json
+from placement.domain.planning.feasibility import could_ever, max_workers
+from placement.domain.planning.plan import would
+from placement.domain.submitting.submission import Submission
+from placement.domain.world.conditions import Tie
+from placement.domain.world.snapshot import Snapshot, Waiting
 from placement.models import Job, Role
 from placement.services import (
     accounts,

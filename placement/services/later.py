@@ -7,8 +7,8 @@ from typing import Any
 from django.utils import timezone
 
 from calibration.domain import keys
-from placement.domain.asks import Ask
-from placement.domain.known_asks import from_json, remembered, to_json
+from placement.domain.world.asks import Ask
+from placement.domain.world.known_asks import from_json, remembered, to_json
 from placement.models import AskedLater, Job
 from placement.services import audit, cycle_row, members
 

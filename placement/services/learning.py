@@ -18,7 +18,7 @@ from calibration.domain.samples import RAM, Attribution, Reading
 from calibration.domain.windows import Window, close, flat_band, observe
 from calibration.models import OpenWindow, Sediment
 from placement import estimates, inside
-from placement.domain.taken import Kind
+from placement.domain.submitting.taken import Kind
 from placement.models import Job
 from placement.services import engines
 from placement.services.settling import pool_of_both, settled

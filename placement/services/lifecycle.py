@@ -17,7 +17,7 @@ from django.utils import timezone
 from calibration import clock
 from placement.domain.jobs import ACTIVE, Outcome, State
 from placement.domain.knobs import Knobs
-from placement.domain.taken import Kind
+from placement.domain.submitting.taken import Kind
 from placement.models import Job, Lease
 from placement.runner.identity import Identity, alive, holder
 from placement.runner.members import kill_members, members

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from calibration.domain.resources import MOST
 from placement.domain import login_wait
-from placement.domain.accounts import Person
+from placement.domain.containing.accounts import Person
 from placement.domain.errors import NotYours, Refused
 from placement.models import LoginAttempt, LoginLink, Member, Role
 from placement.models.member import CAP

@@ -22,7 +22,7 @@ from calibration.probes.choose import Instrument
 from placement import inside, snapshots
 from placement.domain.jobs import ACTIVE, State
 from placement.domain.knobs import Knobs
-from placement.domain.pressure import limit_of, marks_of, under_pressure
+from placement.domain.world.pressure import limit_of, marks_of, under_pressure
 from placement.models import Job, Node
 from placement.services import (
     capping,

@@ -12,7 +12,7 @@ from django.utils import timezone
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, PoolSample, PoolState, Reading
 from calibration.models import PoolNow
-from placement.domain import by_hand, declarations, inventory
+from placement.domain.declaring import by_hand, declarations, inventory
 from placement.domain.errors import NotFound, Refused
 from placement.models import AuditEntry, Cycle, Device, Lease, Node
 from placement.services import audit, members, numbers

@@ -11,10 +11,10 @@ from typing import Any
 from django.utils import timezone
 
 from placement.domain import notices
-from placement.domain.arrays import with_index
 from placement.domain.errors import NotFound, Refused
 from placement.domain.jobs import Outcome, State
 from placement.domain.notices import Kind
+from placement.domain.submitting.arrays import with_index
 from placement.models import Delivery, Hook, Job, JobArray, Notice, NoticeSettings
 from placement.services import secrets
 

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placement.domain import by_hand
-from placement.domain.visible import Seen
+from placement.domain.containing.visible import Seen
+from placement.domain.declaring import by_hand
 from placement.models import Device
 
 

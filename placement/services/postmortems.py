@@ -8,9 +8,9 @@ from typing import Any
 
 from calibration.domain.samples import RAM, Attribution
 from calibration.models import Point, PoolNow
+from placement.domain.ending.outcomes import Verdict
+from placement.domain.ending.postmortem import BEFORE_S, Blame, Case, Finding, Look, find
 from placement.domain.jobs import Outcome
-from placement.domain.outcomes import Verdict
-from placement.domain.postmortem import BEFORE_S, Blame, Case, Finding, Look, find
 from placement.models import Job
 
 _NOW_COUNTS_S = 5.0  # seconds after an end for which the present reading still shows who took the memory

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 
 from placement.domain.errors import NotYours, Refused
 from placement.domain.jobs import State
-from placement.domain.submission import MOST_PRIORITY
+from placement.domain.submitting.submission import MOST_PRIORITY
 from placement.models import Job, Role
 from placement.services import audit, cycle_row, jobs, members
 

@@ -12,9 +12,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from calibration import rows
-from placement.domain import progress
+from placement.domain.forecasting import progress
+from placement.domain.forecasting.progress import Seen
 from placement.domain.jobs import ACTIVE, State
-from placement.domain.progress import Seen
 from placement.models import Job, JobProgress
 from placement.selectors import logs
 from placement.services import cycle_row

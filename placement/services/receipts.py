@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from placement.domain.device_caps import Applied
+from placement.domain.containing.device_caps import Applied
 
 LONGEST = 8 << 10  # bytes of a receipt
 MOST = 1000  # receipts that are opened, and processes that are named

@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from calibration import rows
 from placement import estimates, snapshots
-from placement.domain.asks import Ask
+from placement.domain.admission.inside import Never, could_serve, read
 from placement.domain.errors import NotFound, Refused
-from placement.domain.inside import Never, could_serve, read
 from placement.domain.jobs import ACTIVE
+from placement.domain.world.asks import Ask
 from placement.models import InsideRequest, InsideSession, Job, RequestState
 from placement.services import cycle_row, granting, holding, later, scopes
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from calibration import pruning
 from placement import snapshots
 from placement.domain.jobs import State
-from placement.domain.known_asks import KEPT_S
+from placement.domain.world.known_asks import KEPT_S
 from placement.models import (
     AskedLater,
     AuditEntry,

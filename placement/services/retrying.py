@@ -12,11 +12,11 @@ from calibration import rows
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM
 from placement import estimates, snapshots
-from placement.domain.conditions import ended
-from placement.domain.feasibility import could_ever
+from placement.domain.admission.wire import estimate_json
+from placement.domain.ending.retries import MEMORY_DEATHS, Policy, from_json, too_small
 from placement.domain.jobs import Outcome
-from placement.domain.retries import MEMORY_DEATHS, Policy, from_json, too_small
-from placement.domain.wire import estimate_json
+from placement.domain.planning.feasibility import could_ever
+from placement.domain.world.conditions import ended
 from placement.models import Job
 from placement.services import members, postmortems, tying
 

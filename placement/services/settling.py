@@ -10,8 +10,8 @@ from calibration.domain.ladder import Basis
 from calibration.domain.samples import RAM
 from calibration.domain.windows import Window, both_in_one
 from placement import estimates, inside, snapshots
-from placement.domain import containers
-from placement.domain.taken import Kind
+from placement.domain.containing import containers
+from placement.domain.submitting.taken import Kind
 from placement.models import Job
 
 

@@ -15,12 +15,12 @@ from django.db.models import QuerySet
 
 from calibration import clock
 from placement import snapshots
-from placement.domain.arrays import list_with_index, with_index
-from placement.domain.containers import refused_names
-from placement.domain.environment import DEFAULT_PATH, BadVariable, build_environment
+from placement.domain.containing.containers import refused_names
+from placement.domain.containing.environment import DEFAULT_PATH, BadVariable, build_environment
+from placement.domain.ending.outcomes import not_started
 from placement.domain.errors import Refused
 from placement.domain.jobs import State
-from placement.domain.outcomes import not_started
+from placement.domain.submitting.arrays import list_with_index, with_index
 from placement.models import Job, Node
 from placement.runner.identity import identify
 from placement.runner.jsonfile import write_record

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from calibration.domain.resources import gib
 from calibration.domain.samples import RAM, Attribution, Reading
-from placement.domain import containers
+from placement.domain.containing import containers
 from placement.models import Job
 from placement.services.learning import owner
 

@@ -15,11 +15,11 @@ from calibration import rows
 from calibration.domain import commandline
 from calibration.domain.keys import typed_command_key
 from placement import estimates, snapshots
-from placement.domain import sweeps
+from placement.domain.admission.wire import estimate_json
 from placement.domain.errors import Infeasible, Refused
-from placement.domain.snapshot import Waiting
-from placement.domain.submission import LONGEST_ARGUMENT, Submission, problems
-from placement.domain.wire import estimate_json
+from placement.domain.submitting import sweeps
+from placement.domain.submitting.submission import LONGEST_ARGUMENT, Submission, problems
+from placement.domain.world.snapshot import Waiting
 from placement.models import IrrelevantArgument, Job
 from placement.services import arrays, audit, cycle_row, drafting, jobs, tying
 

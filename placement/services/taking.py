@@ -12,13 +12,13 @@ from django.utils import timezone
 from calibration.domain.resources import MOST
 from calibration.domain.samples import Identity, Reading
 from placement import snapshots
-from placement.domain.declarations import folded
+from placement.domain.declaring.declarations import folded
 from placement.domain.errors import Refused
 from placement.domain.jobs import State
 from placement.domain.knobs import Knobs
 from placement.domain.notices import Kind as NoticeKind
-from placement.domain.submission import Submission
-from placement.domain.taken import RAM_OF_ITS_OWN, Kind, Wish, idle
+from placement.domain.submitting.submission import Submission
+from placement.domain.submitting.taken import RAM_OF_ITS_OWN, Kind, Wish, idle
 from placement.models import Device, Job, Node
 from placement.services import accounts, audit, jobs, lifecycle, notices
 from placement.services.notices import News

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from placement.domain.errors import NotFound, NotYours, Refused
-from placement.domain.submission import bad_characters
+from placement.domain.submitting.submission import bad_characters
 from placement.models import Role
 from placement.models.token import Scope, Token
 from placement.services import audit, members

@@ -10,9 +10,9 @@ from typing import Any
 from django.utils import timezone
 
 from placement import conditions
-from placement.domain.conditions import After, Tie, ended, never_met
 from placement.domain.errors import Refused
 from placement.domain.jobs import Outcome, State
+from placement.domain.world.conditions import After, Tie, ended, never_met
 from placement.models import Dependency, Job
 from placement.services import notices
 

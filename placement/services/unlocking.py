@@ -11,14 +11,14 @@ from typing import Any
 from django.utils import timezone
 
 from placement import inside
-from placement.domain import cycles, cycles_text, waits
-from placement.domain.inside import lasting, read
-from placement.domain.inside_groups import slots
-from placement.domain.leases import Part
-from placement.domain.places import Board
-from placement.domain.requests import Exclusive
-from placement.domain.slots import Slot
-from placement.domain.waits import Held, Wanted
+from placement.domain.admission.inside import lasting, read
+from placement.domain.admission.inside_groups import slots
+from placement.domain.admission.places import Board
+from placement.domain.leasing import cycles, cycles_text, waits
+from placement.domain.leasing.leases import Part
+from placement.domain.leasing.slots import Slot
+from placement.domain.leasing.waits import Held, Wanted
+from placement.domain.world.requests import Exclusive
 from placement.models import InsideRequest, InsideSession, RequestState, WaitCycle
 from placement.services import audit, holding
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 from calibration.domain.samples import RAM, Identity, PoolSample, PoolState
 from placement import inside, snapshots
+from placement.domain.ending.watch_policy import in_force
+from placement.domain.ending.watchdog import TOLD, Stop, choose, near_its_cap
 from placement.domain.jobs import State
 from placement.domain.knobs import Knobs
-from placement.domain.snapshot import Node as NodeSeen
-from placement.domain.snapshot import Running
-from placement.domain.taken import Kind
-from placement.domain.watch_policy import in_force
-from placement.domain.watchdog import TOLD, Stop, choose, near_its_cap
+from placement.domain.submitting.taken import Kind
+from placement.domain.world.snapshot import Node as NodeSeen
+from placement.domain.world.snapshot import Running
 from placement.models import Job, Node
 from placement.runner.identity import Identity as Process
 from placement.runner.identity import alive

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from placement.domain import workloads
 from placement.domain.errors import NotFound, Refused, UnreadableSecret
-from placement.domain.submission import bad_characters
+from placement.domain.submitting import workloads
+from placement.domain.submitting.submission import bad_characters
 from placement.models import AuditEntry, Workload
 from placement.services import audit, cycle_row, members, secrets
 

@@ -6,7 +6,7 @@ from django.template import Library
 
 from calibration.domain import keys
 from calibration.models import Known
-from placement.domain.taken import Kind
+from placement.domain.submitting.taken import Kind
 from placement.models import Job, Workload
 
 register = Library()

@@ -11,9 +11,9 @@ from django.shortcuts import redirect, render
 from django.utils.http import content_disposition_header
 
 from calibration.domain import keys
-from placement.domain import workload_text
-from placement.domain import workloads as domain
 from placement.domain.errors import Refused, UnreadableSecret
+from placement.domain.submitting import workload_text
+from placement.domain.submitting import workloads as domain
 from placement.forms import workloads as forms
 from placement.forms.fields import seconds_text
 from placement.forms.workloads import TomlForm, WorkloadForm

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from placement.domain import containers
-from placement.domain.containers import Container
+from placement.domain.containing import containers
+from placement.domain.containing.containers import Container
 from placement.runner.identity import alive
 from placement.runner.record import read_started
 from placement.runner.status import Phase, look

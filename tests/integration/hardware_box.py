@@ -14,9 +14,9 @@ from calibration.models import PoolNow
 from calibration.probes import nvml_device
 from calibration.probes.choose import Instrument
 from placement import snapshots
-from placement.domain.decision import Decision
-from placement.domain.gate import decide
-from placement.domain.snapshot import Snapshot
+from placement.domain.admission.decision import Decision
+from placement.domain.admission.gate import decide
+from placement.domain.world.snapshot import Snapshot
 from placement.models import Device, Job, Lease
 from placement.services import node_tick, nodes
 from tests.builders import a_waiting
@@ -139,7 +139,7 @@ def boxed(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     with here(settings, tmp_path / "data", floor_vram_mib=0, floor_ram_mib=0) as node:
         settings.SIMULATE = ""
         Device.objects.all().delete()
-        monkeypatch.setattr("placement.domain.watchdog.choose", lambda *args: None)
+        monkeypatch.setattr("placement.domain.ending.watchdog.choose", lambda *args: None)
         yield Box(node, driver, proc, tmp_path)
 
 

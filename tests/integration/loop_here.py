@@ -13,7 +13,7 @@ import psutil
 from calibration.probes.choose import Instrument
 from placement import loop
 from placement.domain.jobs import State
-from placement.domain.submission import Submission
+from placement.domain.submitting.submission import Submission
 from placement.models import Job, Lease, Role
 from placement.runner import cgroup
 from placement.runner.containment import group_of_run

@@ -12,7 +12,7 @@ from django.utils import timezone
 from calibration import clock
 from calibration.domain import keys
 from placement import snapshots
-from placement.domain.plan import plan
+from placement.domain.planning.plan import plan
 from placement.models import AskedLater, AuditEntry, Forecast, InsideRequest, Job, Role
 from placement.services import admission, cycle_row, forecasting, later, reserving, retention
 from placement.services.reserving import Call

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from placement.domain.device_caps import Applied, Given, cap_in_force
+from placement.domain.containing.device_caps import Applied, Given, cap_in_force
 from placement.models import Job
 from tests.builders import GIB, MIB
 from tests.integration.rows import UUIDS, a_job, a_machine, a_user

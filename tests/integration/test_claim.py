@@ -15,7 +15,7 @@ from calibration import services as instrument
 from calibration.domain.samples import Attribution, PoolSample, PoolState, Reading
 from calibration.models import PoolNow
 from placement.domain.jobs import State
-from placement.domain.submission import Submission
+from placement.domain.submitting.submission import Submission
 from placement.models import Cycle, Job, KnobOverride, Lease, Node, Role
 from placement.services import admission, cycle_row, explaining, jobs
 from placement.views import wake

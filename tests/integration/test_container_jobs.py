@@ -16,7 +16,7 @@ import pytest
 from calibration import clock
 from calibration.models import Sediment
 from placement import snapshots
-from placement.domain.containers import UNKEPT
+from placement.domain.containing.containers import UNKEPT
 from placement.domain.jobs import Outcome, State
 from placement.models import Job, Node
 from placement.runner.identity import Identity, alive

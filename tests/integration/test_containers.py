@@ -10,7 +10,7 @@ import pytest
 
 from calibration.domain.attribution import attribute
 from calibration.domain.samples import Claim, Identity, ProcessSample, Reading
-from placement.domain.containers import UNKEPT
+from placement.domain.containing.containers import UNKEPT
 from placement.services import containers
 from tests.integration.loop_here import Here, here
 

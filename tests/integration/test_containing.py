@@ -17,8 +17,8 @@ from calibration.domain.attribution import attribute
 from calibration.domain.resources import gib
 from calibration.models import Sediment
 from placement import loop, snapshots
-from placement.domain import reservations
-from placement.domain.containment import of_job, of_node, why_not
+from placement.domain.containing.containment import of_job, of_node, why_not
+from placement.domain.world import reservations
 from placement.models import Job, Node, Role
 from placement.runner import cgroup
 from placement.runner.cgroup import Group

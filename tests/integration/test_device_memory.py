@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from calibration.domain.samples import RAM
-from placement.domain.requests import Exclusive
+from placement.domain.world.requests import Exclusive
 from placement.models import AuditEntry, Job
 from tests.integration.hardware_box import Box, Card, boxed, job_on
 from tests.integration.loop_here import GIB, MIB

@@ -13,9 +13,9 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from placement.domain.accuracy import Past, learned
+from placement.domain.forecasting.accuracy import Past, learned
 from placement.domain.jobs import State
-from placement.domain.submission import Submission
+from placement.domain.submitting.submission import Submission
 from placement.models import Forecast, ForecastRecord, Job, Role
 from placement.services import admission, forecasting, jobs
 from tests.integration.loop_here import Here, here

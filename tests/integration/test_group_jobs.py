@@ -16,8 +16,8 @@ from calibration.domain.samples import RAM, Claim, Identity, PoolSample, PoolSta
 from calibration.models import Sediment
 from placement import snapshots
 from placement.api.shapes.job import JobAnswer
+from placement.domain.ending.outcomes import Verdict
 from placement.domain.jobs import Outcome, State
-from placement.domain.outcomes import Verdict
 from placement.models import DecisionRecord, Device, Job, Lease, Role
 from placement.services import (
     admission,

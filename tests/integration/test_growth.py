@@ -19,7 +19,7 @@ from bench import history
 from calibration import pruning, rows
 from calibration import services as instrument
 from placement import admin
-from placement.domain.submission import Submission
+from placement.domain.submitting.submission import Submission
 from placement.models import Cycle, Device, Job
 from placement.selectors import lists
 from placement.services import drafting, retention

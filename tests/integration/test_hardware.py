@@ -11,8 +11,8 @@ import pytest
 
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
-from placement.domain.decision import Code, Verdict
-from placement.domain.gate import decide
+from placement.domain.admission.decision import Code, Verdict
+from placement.domain.admission.gate import decide
 from placement.models import Device, Job, Lease
 from placement.services import device_environment, nodes
 from tests.builders import a_waiting

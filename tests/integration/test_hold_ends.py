@@ -14,9 +14,9 @@ from django.test import Client
 
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
-from placement.domain.decision import Code
+from placement.domain.admission.decision import Code
 from placement.domain.jobs import State
-from placement.domain.taken import Wish
+from placement.domain.submitting.taken import Wish
 from placement.models import Device, Job, Lease, Notice, Role
 from placement.services import accounts, jobs, lifecycle, taking
 from tests.integration.hardware_box import Box, Card, boxed, job_on

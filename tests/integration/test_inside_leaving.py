@@ -14,9 +14,9 @@ from django.utils import timezone
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement import inside, snapshots
-from placement.domain.outcomes import Evidence, decide_outcome
-from placement.domain.reservations import booked_room
-from placement.domain.snapshot import Running
+from placement.domain.ending.outcomes import Evidence, decide_outcome
+from placement.domain.world.reservations import booked_room
+from placement.domain.world.snapshot import Running
 from placement.models import Device, InsideRequest, Job, Workload
 from placement.services import admission, holding, lifecycle, reserving
 from tests.integration.asking import asks, cycle, on_gpu1

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from calibration.domain.samples import RAM
-from placement.domain.decision import Code
+from placement.domain.admission.decision import Code
 from placement.models import Job, Lease
 from placement.services import lifecycle
 from tests.integration.hardware_box import Box, Card, boxed, job_on

@@ -12,7 +12,7 @@ from django.test import Client
 from calibration import clock
 from calibration.models import PoolNow
 from placement import snapshots
-from placement.domain.plan import plan
+from placement.domain.planning.plan import plan
 from placement.models import Device, InsideRequest, Job, Node, Role
 from placement.services import admission, cycle_row, nodes, reserving
 from placement.services.reserving import Call

@@ -13,9 +13,9 @@ from django.utils import timezone
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.windows import Window, observe
 from calibration.models import Point, Sediment
+from placement.domain.ending.outcomes import Verdict
 from placement.domain.jobs import Outcome
 from placement.domain.knobs import Knobs
-from placement.domain.outcomes import Verdict
 from placement.models import Job, Role
 from placement.runner.record import ExitRecord
 from placement.selectors import proof, raised

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from placement import snapshots
-from placement.domain.decision import Code
-from placement.domain.gate import decide
+from placement.domain.admission.decision import Code
+from placement.domain.admission.gate import decide
 from placement.models import Node, Role
 from placement.services import node_tick
 from tests.builders import a_waiting

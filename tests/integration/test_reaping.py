@@ -12,8 +12,8 @@ from django.utils import timezone
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.windows import Window, observe
 from calibration.models import OpenWindow, Sediment
-from placement.domain.decision import Code, Verdict
-from placement.domain.gate import decide
+from placement.domain.admission.decision import Code, Verdict
+from placement.domain.admission.gate import decide
 from placement.domain.knobs import Knobs
 from placement.models import Job, Lease, Role
 from placement.runner.record import ExitRecord

@@ -10,7 +10,7 @@ from django.utils import timezone
 from calibration.models import Sediment, params_digest
 from placement import estimates
 from placement.domain.errors import Infeasible, Refused
-from placement.domain.submission import Submission
+from placement.domain.submitting.submission import Submission
 from placement.models import AuditEntry, IrrelevantArgument, Job, JobArray, Role, Workload
 from placement.services import groups, sweeps
 from tests.integration.databases import on, together

@@ -15,10 +15,10 @@ from calibration.domain.knobs import DEFAULTS
 from calibration.domain.samples import Identity, PoolSample, PoolState, ProcessSample, Reading
 from calibration.domain.windows import Window
 from placement import snapshots
+from placement.domain.ending.outcomes import Evidence, decide_outcome
 from placement.domain.errors import Refused
 from placement.domain.knobs import Knobs
-from placement.domain.outcomes import Evidence, decide_outcome
-from placement.domain.taken import RAM_OF_ITS_OWN, Wish, of_hold
+from placement.domain.submitting.taken import RAM_OF_ITS_OWN, Wish, of_hold
 from placement.models import Job, Lease, Notice
 from placement.selectors import again, devices, rows, submit
 from placement.services import admission, cycle_row, leased, taking

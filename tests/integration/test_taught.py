@@ -12,7 +12,7 @@ from calibration.domain.resources import GIB
 from calibration.models import Sediment
 from placement import estimates, snapshots
 from placement.domain.errors import NotYours, Refused
-from placement.domain.submission import Submission
+from placement.domain.submitting.submission import Submission
 from placement.models import AuditEntry, Job, Role
 from placement.services import drafting, learning, taught
 from tests.integration.rows import a_finished, a_machine, a_user

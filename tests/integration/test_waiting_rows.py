@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from calibration import clock
 from calibration.models import PoolNow
-from placement.domain.submission import Submission
+from placement.domain.submitting.submission import Submission
 from placement.models import Device, Job, Member, Node
 from placement.services import admission, cycle_row, jobs, nodes
 

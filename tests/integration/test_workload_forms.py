@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from calibration.domain import keys
-from placement.domain import workloads as domain
+from placement.domain.submitting import workloads as domain
 from placement.models import AuditEntry, Job, Role, Workload
 from placement.services import secrets
 from placement.services import workloads as service

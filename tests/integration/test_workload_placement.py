@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from calibration.domain import keys
-from placement.domain import workloads as domain
+from placement.domain.submitting import workloads as domain
 from placement.models import Job, Role, Workload
 from placement.services import workloads as service
 from tests.integration.rows import GIB, UUIDS, a_machine, a_user

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from placement.domain.accounts import Account, Person, RunsAs, runs_as, trust_notice
+from placement.domain.containing.accounts import Account, Person, RunsAs, runs_as, trust_notice
 
 BOB1 = Account("bob1", 1001, 1001, "/home/bob1")
 

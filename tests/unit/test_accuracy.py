@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.domain.accuracy import LEAST, Past, Record, by_ahead, figures, learned, moved, moved_far
-from placement.domain.decision import PlannedStart
+from placement.domain.admission.decision import PlannedStart
+from placement.domain.forecasting.accuracy import LEAST, Past, Record, by_ahead, figures, learned, moved, moved_far
 from tests.examples import examples
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from placement.domain import leases
-from placement.domain.allocator import Bound, Granted, Impossible, Ledger, Rule, Unavailable, place
-from placement.domain.devices import Backend, Kind
-from placement.domain.ledger import opened
-from placement.domain.slots import Slot
+from placement.domain.leasing import leases
+from placement.domain.leasing.allocator import Bound, Granted, Impossible, Ledger, Rule, Unavailable, place
+from placement.domain.leasing.ledger import opened
+from placement.domain.leasing.slots import Slot
+from placement.domain.world.devices import Backend, Kind
 from tests.slots import GB, a_slot, an_ask, members, slots
 
 NO, NEVER = "unavailable", "impossible"

@@ -9,12 +9,12 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from placement.domain import leases
-from placement.domain.allocator import Granted, Impossible, Unavailable, accepts, place, possible, supports
-from placement.domain.asks import Ask, counts, shares
-from placement.domain.devices import Backend, DeviceKey, Kind
-from placement.domain.ledger import Book, opened
-from placement.domain.slots import Slot
+from placement.domain.leasing import leases
+from placement.domain.leasing.allocator import Granted, Impossible, Unavailable, accepts, place, possible, supports
+from placement.domain.leasing.ledger import Book, opened
+from placement.domain.leasing.slots import Slot
+from placement.domain.world.asks import Ask, counts, shares
+from placement.domain.world.devices import Backend, DeviceKey, Kind
 from tests.slots import a_slot
 
 SMALL = st.integers(0, 12)

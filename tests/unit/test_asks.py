@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.domain.asks import Ask, counts, shares
-from placement.domain.devices import Backend, Kind
+from placement.domain.world.asks import Ask, counts, shares
+from placement.domain.world.devices import Backend, Kind
 from tests.slots import an_ask
 
 

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from placement.domain.decision import Code, Decision, Verdict
-from placement.domain.device_sets import allows, device_sets, most_together
-from placement.domain.feasibility import could_ever
-from placement.domain.forecast import forecast
-from placement.domain.gate import decide, started
-from placement.domain.inside import could_serve, read
-from placement.domain.places import Board
-from placement.domain.plan import plan
-from placement.domain.remedies import remedies
-from placement.domain.requests import Exclusive, Gpu, Request
-from placement.domain.snapshot import Device, KeptPlan, Snapshot
-from placement.domain.soonest_sets import kept_set
+from placement.domain.admission.decision import Code, Decision, Verdict
+from placement.domain.admission.device_sets import allows, device_sets, most_together
+from placement.domain.admission.gate import decide, started
+from placement.domain.admission.inside import could_serve, read
+from placement.domain.admission.places import Board
+from placement.domain.forecasting.forecast import forecast
+from placement.domain.planning.feasibility import could_ever
+from placement.domain.planning.plan import plan
+from placement.domain.planning.soonest_sets import kept_set
+from placement.domain.unblocking.remedies import remedies
+from placement.domain.world.requests import Exclusive, Gpu, Request
+from placement.domain.world.snapshot import Device, KeptPlan, Snapshot
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting
 from tests.examples import examples
 from tests.unit.test_verdicts import worlds

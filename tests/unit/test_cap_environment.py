@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placement.domain.cap_environment import DeviceCap, cap_variables, mps_variables, sharers, shim_variables
+from placement.domain.containing.cap_environment import DeviceCap, cap_variables, mps_variables, sharers, shim_variables
 from tests.builders import GIB, MIB
 
 ONE = (DeviceCap("GPU-a", 6 * GIB, 24 * GIB, 20 * GIB),)

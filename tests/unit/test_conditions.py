@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.domain.estimate import Basis
-from placement.domain.conditions import After, Conditions, Quota, Tie, never_met
-from placement.domain.decision import Code, Decision, Verdict
-from placement.domain.gate import decide
+from placement.domain.admission.decision import Code, Decision, Verdict
+from placement.domain.admission.gate import decide
+from placement.domain.admission.prerequisites import never_under
 from placement.domain.jobs import Outcome, State
-from placement.domain.plan import plan
-from placement.domain.prerequisites import never_under
-from placement.domain.requests import Gpu, Request
-from placement.domain.snapshot import Snapshot, Waiting
+from placement.domain.planning.plan import plan
+from placement.domain.world.conditions import After, Conditions, Quota, Tie, never_met
+from placement.domain.world.requests import Gpu, Request
+from placement.domain.world.snapshot import Snapshot, Waiting
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting, an_estimate
 from tests.examples import examples
 

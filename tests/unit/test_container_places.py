@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from placement.domain.decision import Code, Verdict
-from placement.domain.feasibility import could_ever
-from placement.domain.gate import decide
-from placement.domain.outcomes import Evidence, decide_outcome
-from placement.domain.requests import Gpu, Request
-from placement.domain.snapshot import Waiting
+from placement.domain.admission.decision import Code, Verdict
+from placement.domain.admission.gate import decide
+from placement.domain.ending.outcomes import Evidence, decide_outcome
+from placement.domain.planning.feasibility import could_ever
+from placement.domain.world.requests import Gpu, Request
+from placement.domain.world.snapshot import Waiting
 from tests.builders import GIB, a_device, a_node, a_snapshot, a_waiting
 
 DOCKER = a_node(name="atlas", engines=("docker",))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from placement.domain.containers import (
+from placement.domain.containing.containers import (
     UNKEPT,
     Container,
     for_file,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.domain.cycles import Cycle, refused_at_once, resolve
-from placement.domain.cycles_text import told
-from placement.domain.devices import Backend
-from placement.domain.leases import Part
-from placement.domain.slots import Slot
-from placement.domain.waits import Held, Scene, Wanted, could_serve, scene, stuck
+from placement.domain.leasing.cycles import Cycle, refused_at_once, resolve
+from placement.domain.leasing.cycles_text import told
+from placement.domain.leasing.leases import Part
+from placement.domain.leasing.slots import Slot
+from placement.domain.leasing.waits import Held, Scene, Wanted, could_serve, scene, stuck
+from placement.domain.world.devices import Backend
 from tests.slots import GB, a_slot, an_ask, slots
 
 NOW = 100.0

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from placement.domain.bars import rank
-from placement.domain.plan import plan
-from placement.domain.requests import Gpu, Request
-from placement.domain.snapshot import Snapshot, Waiting
+from placement.domain.planning.bars import rank
+from placement.domain.planning.plan import plan
+from placement.domain.world.requests import Gpu, Request
+from placement.domain.world.snapshot import Snapshot, Waiting
 from tests.builders import EXACT
 from tests.days import Cycle, a_crowded_day, a_day, play, with_starts
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from placement.domain import text
-from placement.domain.gate import decide
-from placement.domain.history import worth_writing
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Charge, Hold, Pool
-from placement.domain.wire import decision_json
+from placement.domain.admission.gate import decide
+from placement.domain.admission.history import worth_writing
+from placement.domain.admission.wire import decision_json
+from placement.domain.world import text
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.snapshot import Charge, Hold, Pool
 from tests.builders import GIB, MIB, a_device, a_node, a_pool, a_ram, a_running, a_snapshot, a_waiting
 
 

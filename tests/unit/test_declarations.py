@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from placement.domain.declarations import device_effects, device_problems, node_problems
-from placement.domain.devices import Backend, Device, Kind
+from placement.domain.declaring.declarations import device_effects, device_problems, node_problems
+from placement.domain.world.devices import Backend, Device, Kind
 
 GIB = 2**30
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placement.domain.device_caps import Applied, CapKind, Given, cap_in_force
+from placement.domain.containing.device_caps import Applied, CapKind, Given, cap_in_force
 from tests.builders import GIB, MIB
 
 CAP = 12 * GIB

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.domain.devices import (
+from placement.domain.world.devices import (
     Backend,
     Device,
     Kind,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from calibration.domain.ladder import Basis
-from placement.domain.decision import Code
+from placement.domain.admission.decision import Code
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.domain.durations import Length, Sure, changes_at, remaining
 from placement.domain.knobs import Knobs
+from placement.domain.world.durations import Length, Sure, changes_at, remaining
 
 SEEN = (10.0, 20.0, 300.0, 400.0, 500.0)
 

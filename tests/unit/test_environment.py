@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from placement.domain.environment import (
+from placement.domain.containing.environment import (
     BadVariable,
     build_environment,
     framework_variables,
     overruled,
     shown,
 )
-from placement.domain.visible import Seen, device_variables
+from placement.domain.containing.visible import Seen, device_variables
 from tests.builders import GIB, MIB
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placement.domain import eviction
-from placement.domain.allocator import Granted, place
-from placement.domain.asks import Ask
-from placement.domain.eviction import Idle, plan, without
-from placement.domain.leases import Part
-from placement.domain.slots import Slot
+from placement.domain.leasing import eviction
+from placement.domain.leasing.allocator import Granted, place
+from placement.domain.leasing.eviction import Idle, plan, without
+from placement.domain.leasing.leases import Part
+from placement.domain.leasing.slots import Slot
+from placement.domain.world.asks import Ask
 from tests.slots import GB, a_slot, an_ask, members, slots
 
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.domain.estimate import Estimate
-from placement.domain.decision import Verdict
-from placement.domain.feasibility import could_ever, max_workers
+from placement.domain.admission.decision import Verdict
 from placement.domain.knobs import Knobs
-from placement.domain.plan import plan
-from placement.domain.snapshot import Snapshot
+from placement.domain.planning.feasibility import could_ever, max_workers
+from placement.domain.planning.plan import plan
+from placement.domain.world.snapshot import Snapshot
 from tests.builders import (
     GIB,
     MIB,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.domain.first_error import first, kind_of
+from placement.domain.ending.first_error import first, kind_of
 
 
 @pytest.mark.parametrize(

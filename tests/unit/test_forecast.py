@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.domain.decision import PlannedStart
-from placement.domain.plan import plan
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Hold, Snapshot, Waiting
-from placement.domain.told import predicted
+from placement.domain.admission.decision import PlannedStart
+from placement.domain.forecasting.told import predicted
+from placement.domain.planning.plan import plan
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.snapshot import Hold, Snapshot, Waiting
 from tests.builders import GIB, a_device, a_node, a_ram, a_running, a_snapshot, a_waiting
 from tests.examples import examples
 from tests.unit.test_plan import Clock

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.domain.conditions import After, Conditions, Quota, Tie
-from placement.domain.decision import PlannedStart
-from placement.domain.forecast import soonest
+from placement.domain.admission.decision import PlannedStart
+from placement.domain.forecasting.forecast import soonest
+from placement.domain.forecasting.told import predicted
 from placement.domain.jobs import Outcome, State
-from placement.domain.plan import plan
-from placement.domain.snapshot import Running, Waiting
-from placement.domain.told import predicted
+from placement.domain.planning.plan import plan
+from placement.domain.world.conditions import After, Conditions, Quota, Tie
+from placement.domain.world.snapshot import Running, Waiting
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting
 from tests.examples import examples
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from placement.domain.decision import Code
-from placement.domain.plan import plan
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Charge, KeptPlan, Running
-from placement.domain.told import predicted
+from placement.domain.admission.decision import Code
+from placement.domain.forecasting.told import predicted
+from placement.domain.planning.plan import plan
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.snapshot import Charge, KeptPlan, Running
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting
 
 IN_1000_S = KeptPlan("atlas", ("GPU-0",), 2000.0)

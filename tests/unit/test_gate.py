@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.domain.estimate import Basis
-from placement.domain.decision import Candidate, Check, Code, Decision, Verdict
-from placement.domain.gate import decide, nearness, started
+from placement.domain.admission.decision import Candidate, Check, Code, Decision, Verdict
+from placement.domain.admission.gate import decide, nearness, started
+from placement.domain.admission.places import Board
 from placement.domain.knobs import Knobs
-from placement.domain.places import Board
-from placement.domain.plan import plan
-from placement.domain.requests import Exclusive
-from placement.domain.reservations import booked_room, measured_room
-from placement.domain.snapshot import Hold, Node, Snapshot, Waiting
+from placement.domain.planning.plan import plan
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.reservations import booked_room, measured_room
+from placement.domain.world.snapshot import Hold, Node, Snapshot, Waiting
 from tests.builders import (
     GIB,
     MIB,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.domain.headers import read
+from placement.domain.submitting.headers import read
 
 SCRIPT = """#!/bin/bash
 # trains a little

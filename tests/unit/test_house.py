@@ -115,9 +115,9 @@ def test_every_variable_that_is_read_is_documented() -> None:
     given = re.findall(
         r'"(TIDEGATE_[A-Z_]+)"',
         (REPOSITORY / "placement/services/starting.py").read_text()
-        + (REPOSITORY / "placement/domain/environment.py").read_text()
-        + (REPOSITORY / "placement/domain/cap_environment.py").read_text()
-        + (REPOSITORY / "placement/domain/visible.py").read_text()
+        + (REPOSITORY / "placement/domain/containing/environment.py").read_text()
+        + (REPOSITORY / "placement/domain/containing/cap_environment.py").read_text()
+        + (REPOSITORY / "placement/domain/containing/visible.py").read_text()
         + (REPOSITORY / "placement/services/relay.py").read_text(),
     )
     assert set(read) - {"TIDEGATE_BIND"} | set(given) - {"TIDEGATE_SIMULATED"} == set(listed)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.domain.samples import PoolSample, PoolState
-from placement.domain.inventory import Change, Known, changes
+from placement.domain.declaring.inventory import Change, Known, changes
 
 GIB = 2**30
 

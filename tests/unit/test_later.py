@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.domain.allocator import Granted, place
-from placement.domain.known_asks import KEPT, KEPT_S, Known, Pending, from_json, remembered, to_json
-from placement.domain.later import STUCK_S, pressures
-from placement.domain.slots import Slot
+from placement.domain.leasing.allocator import Granted, place
+from placement.domain.leasing.later import STUCK_S, pressures
+from placement.domain.leasing.slots import Slot
+from placement.domain.world.known_asks import KEPT, KEPT_S, Known, Pending, from_json, remembered, to_json
 from tests.slots import GB, a_slot, an_ask, slots
 
 NOW = 10_000.0

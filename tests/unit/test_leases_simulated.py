@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from placement.domain import cycles
-from placement.domain.cycles_text import told
-from placement.domain.leases import Holding
-from placement.domain.waits import Held, Scene, Wanted, scene
+from placement.domain.leasing import cycles
+from placement.domain.leasing.cycles_text import told
+from placement.domain.leasing.leases import Holding
+from placement.domain.leasing.waits import Held, Scene, Wanted, scene
 from tests.lease_world import World
 
 

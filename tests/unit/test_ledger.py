@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from placement.domain import leases
-from placement.domain.allocator import Granted, Impossible, Unavailable
-from placement.domain.leases import Holder, Holding, Lease
-from placement.domain.ledger import Book, NoLease, opened
+from placement.domain.leasing import leases
+from placement.domain.leasing.allocator import Granted, Impossible, Unavailable
+from placement.domain.leasing.leases import Holder, Holding, Lease
+from placement.domain.leasing.ledger import Book, NoLease, opened
 from tests.slots import GB, a_slot, an_ask, slots
 
 GPU0, GPU1 = ("atlas", "GPU-0"), ("atlas", "GPU-1")

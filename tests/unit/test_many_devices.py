@@ -9,16 +9,16 @@ from itertools import combinations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placement.domain.bars import Guard, asking, bar_for
-from placement.domain.choosing import best_fit
-from placement.domain.demands import waiting_demand
-from placement.domain.device_sets import together
-from placement.domain.feasibility import could_ever
-from placement.domain.gate import Look, decide, decide_on, look, started
-from placement.domain.places import Board, place_of
-from placement.domain.plan import plan
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Device, Hold, KeptPlan, Node, Snapshot, Waiting
+from placement.domain.admission.choosing import best_fit
+from placement.domain.admission.demands import waiting_demand
+from placement.domain.admission.device_sets import together
+from placement.domain.admission.gate import Look, decide, decide_on, look, started
+from placement.domain.admission.places import Board, place_of
+from placement.domain.planning.bars import Guard, asking, bar_for
+from placement.domain.planning.feasibility import could_ever
+from placement.domain.planning.plan import plan
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.snapshot import Device, Hold, KeptPlan, Node, Snapshot, Waiting
 from tests.builders import GIB, PoolState, a_device, a_node, a_running, a_snapshot, a_waiting
 from tests.examples import examples
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from placement.domain.demands import waiting_demand
-from placement.domain.forecast import forecast
-from placement.domain.places import Board
-from placement.domain.plan import plan
-from placement.domain.snapshot import Snapshot
-from placement.domain.stage import Stage, turns
+from placement.domain.admission.demands import waiting_demand
+from placement.domain.admission.places import Board
+from placement.domain.forecasting.forecast import forecast
+from placement.domain.forecasting.stage import Stage, turns
+from placement.domain.planning.plan import plan
+from placement.domain.world.snapshot import Snapshot
 from tests.builders import GIB, MIB, a_device, a_node, a_ram, a_running, a_snapshot, a_waiting
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from placement.domain.ending.outcomes import Evidence, decide_outcome
 from placement.domain.jobs import Outcome
-from placement.domain.outcomes import Evidence, decide_outcome
 from tests.builders import GIB, MIB
 
 CUDA = "Traceback:\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placement.domain.changes import Ends
-from placement.domain.conditions import Conditions, Quota
-from placement.domain.decision import Code, Verdict
-from placement.domain.demands import waiting_demand
-from placement.domain.forecast import forecast
-from placement.domain.gate import decide
-from placement.domain.many_devices import all_places
-from placement.domain.places import Board
-from placement.domain.plan import plan
-from placement.domain.remedies import remedies
-from placement.domain.requests import Exclusive, Gpu, Request
-from placement.domain.snapshot import KeptPlan, Snapshot
+from placement.domain.admission.decision import Code, Verdict
+from placement.domain.admission.demands import waiting_demand
+from placement.domain.admission.gate import decide
+from placement.domain.admission.many_devices import all_places
+from placement.domain.admission.places import Board
+from placement.domain.forecasting.forecast import forecast
+from placement.domain.planning.plan import plan
+from placement.domain.unblocking.changes import Ends
+from placement.domain.unblocking.remedies import remedies
+from placement.domain.world.conditions import Conditions, Quota
+from placement.domain.world.requests import Exclusive, Gpu, Request
+from placement.domain.world.snapshot import KeptPlan, Snapshot
 from tests.builders import GIB, a_device, a_node, a_ram, a_running, a_snapshot, a_waiting
 from tests.unit.test_verdicts import in_full
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.domain.decision import Code, Decision, Verdict
-from placement.domain.gate import started
+from placement.domain.admission.decision import Code, Decision, Verdict
+from placement.domain.admission.gate import started
+from placement.domain.admission.places import Board
+from placement.domain.forecasting.told import told
 from placement.domain.knobs import Knobs
-from placement.domain.places import Board
-from placement.domain.plan import ordered, plan, would
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Charge, Hold, KeptPlan, Running, Snapshot, Waiting
-from placement.domain.told import told
+from placement.domain.planning.plan import ordered, plan, would
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.snapshot import Charge, Hold, KeptPlan, Running, Snapshot, Waiting
 from tests.builders import (
     EXACT,
     GIB,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placement.domain.postmortem import Blame, Case, Look, find
+from placement.domain.ending.postmortem import Blame, Case, Look, find
 from tests.builders import GIB, MIB
 
 EVE = ((81, "eve", "train", 12 * GIB),)

@@ -7,7 +7,7 @@ from calibration.domain.preallocation import looks_preallocated, took_what_it_wa
 from calibration.domain.resources import MIB
 from calibration.domain.sediment import Key, Row
 from calibration.domain.windows import Window, close, observe
-from placement.domain.environment import framework_variables
+from placement.domain.containing.environment import framework_variables
 
 KEY = Key("jax", "f1", "{}", "train.py")
 TOTAL = 24000 * MIB

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from placement.domain.asks import Ask
-from placement.domain.decision import Code, Decision, Verdict
-from placement.domain.devices import Backend, Kind
-from placement.domain.known_asks import Known, Pending
-from placement.domain.later import STUCK_S
-from placement.domain.plan import plan, would
-from placement.domain.remedies import remedies
-from placement.domain.snapshot import Snapshot, Waiting
+from placement.domain.admission.decision import Code, Decision, Verdict
+from placement.domain.leasing.later import STUCK_S
+from placement.domain.planning.plan import plan, would
+from placement.domain.unblocking.remedies import remedies
+from placement.domain.world.asks import Ask
+from placement.domain.world.devices import Backend, Kind
+from placement.domain.world.known_asks import Known, Pending
+from placement.domain.world.snapshot import Snapshot, Waiting
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting
 
 WALL = a_snapshot().wall

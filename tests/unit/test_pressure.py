@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placement.domain.knobs import Knobs
-from placement.domain.pressure import limit_of, marks_of, under_pressure
+from placement.domain.world.pressure import limit_of, marks_of, under_pressure
 
 REFERENCE = (0.85, 0.75)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.domain import progress
-from placement.domain.progress import Seen, by_length, left, moved, parse
+from placement.domain.forecasting import progress
+from placement.domain.forecasting.progress import Seen, by_length, left, moved, parse
 
 BAR = " 45%|████▌     | 450/1000 [01:23<01:41,  5.40it/s]"
 

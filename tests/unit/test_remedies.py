@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.domain.estimate import Basis
-from placement.domain.changes import Comes, Ends, Met, Opened, Released, after
-from placement.domain.conditions import After, Conditions, Quota, Tie
 from placement.domain.jobs import Outcome, State
 from placement.domain.knobs import Knobs
-from placement.domain.plan import plan
-from placement.domain.remedies import Remedy, remedies
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Hold, Snapshot
+from placement.domain.planning.plan import plan
+from placement.domain.unblocking.changes import Comes, Ends, Met, Opened, Released, after
+from placement.domain.unblocking.remedies import Remedy, remedies
+from placement.domain.world.conditions import After, Conditions, Quota, Tie
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.snapshot import Hold, Snapshot
 from tests.builders import GIB, MIB, a_device, a_node, a_ram, a_running, a_snapshot, a_waiting, an_estimate
 from tests.examples import examples
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from calibration.domain.estimate import Estimate
-from placement.domain.remedies import Remedy
-from placement.domain.snapshot import Waiting
+from placement.domain.unblocking.remedies import Remedy
+from placement.domain.world.snapshot import Waiting
 from tests.builders import GIB, MIB, a_device, a_node, a_ram, a_snapshot, a_waiting
 from tests.unit.test_remedies import told
 

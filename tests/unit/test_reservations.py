@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.domain.knobs import Knobs
-from placement.domain.reservations import Holder, Ledger, booked_room, growth_by_holder, kept, measured_room
-from placement.domain.snapshot import Charge
+from placement.domain.world.reservations import Holder, Ledger, booked_room, growth_by_holder, kept, measured_room
+from placement.domain.world.snapshot import Charge
 from tests.builders import GIB, MIB, a_device, a_node, a_pool, a_ram, a_running, a_snapshot
 
 

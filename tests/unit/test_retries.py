@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.domain.arrays import list_with_index, looked_at, with_index
+from placement.domain.ending.retries import REPEATABLE, Policy, from_json, to_json, too_small
+from placement.domain.ending.streaks import Run, streak, why
 from placement.domain.jobs import Outcome
-from placement.domain.retries import REPEATABLE, Policy, from_json, to_json, too_small
-from placement.domain.streaks import Run, streak, why
+from placement.domain.submitting.arrays import list_with_index, looked_at, with_index
 
 
 def test_the_wait_doubles_up_to_a_cap() -> None:

@@ -10,7 +10,7 @@ from calibration.domain.estimate import estimate
 from calibration.domain.knobs import DEFAULTS
 from calibration.domain.sediment import Key, Row
 from calibration.domain.standing import SAID, Kept, Standing, standings
-from placement.domain.guesses import Guess, remark
+from placement.domain.submitting.guesses import Guess, remark
 
 GIB = 1 << 30
 KEY = Key("train", "new", "{}", "workload: train")

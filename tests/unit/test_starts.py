@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from calibration.domain.estimate import Estimate
-from placement.domain.decision import Code, Verdict
-from placement.domain.gate import decide
-from placement.domain.plan import plan
-from placement.domain.snapshot import Node, Pool, Waiting
+from placement.domain.admission.decision import Code, Verdict
+from placement.domain.admission.gate import decide
+from placement.domain.planning.plan import plan
+from placement.domain.world.snapshot import Node, Pool, Waiting
 from tests.builders import EXACT, GIB, a_device, a_node, a_ram, a_running, a_snapshot, a_waiting, an_estimate
 
 
 def test_a_burst_asks_at_no_place_until_somebody_reads_why(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr("placement.domain.starts.decide_on", lambda *_: asked.append(1))
+    monkeypatch.setattr("placement.domain.planning.starts.decide_on", lambda *_: asked.append(1))
     jobs = tuple(a_waiting(n, GIB) for n in range(1, 21))
     made = plan(a_snapshot(a_node(a_device(), a_device(index=1)), waiting=jobs, knobs=EXACT))
     assert list(made.grants) == [w.job for w in jobs]

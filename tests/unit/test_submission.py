@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.domain.submission import LONGEST_ARGUMENT, Submission, looks_like_gpu, problems
+from placement.domain.submitting.submission import LONGEST_ARGUMENT, Submission, looks_like_gpu, problems
 from tests.examples import examples
 
 

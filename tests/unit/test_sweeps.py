@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.domain import sweeps
-from placement.domain.submission import Submission, problems
+from placement.domain.submitting import sweeps
+from placement.domain.submitting.submission import Submission, problems
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda n: n != "index")
 TEXTS = st.text("ab.,;:=/{}$()#-_*é0123456789e", min_size=1, max_size=20)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement.domain.ending.retries import Policy
 from placement.domain.jobs import Outcome
-from placement.domain.retries import Policy
-from placement.domain.submission import Submission, problems
-from placement.domain.terms import parse_after, parse_moment, parse_outcomes, policy
+from placement.domain.submitting.submission import Submission, problems
+from placement.domain.submitting.terms import parse_after, parse_moment, parse_outcomes, policy
 
 PARIS = ZoneInfo("Europe/Paris")
 

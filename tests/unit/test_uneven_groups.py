@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.domain.decision import Code, Verdict
-from placement.domain.feasibility import could_ever
-from placement.domain.gate import decide
-from placement.domain.plan import plan
-from placement.domain.requests import Exclusive, Gpu, Request, by_room
+from placement.domain.admission.decision import Code, Verdict
+from placement.domain.admission.gate import decide
+from placement.domain.planning.feasibility import could_ever
+from placement.domain.planning.plan import plan
+from placement.domain.world.requests import Exclusive, Gpu, Request, by_room
 from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting
 
 SIZES = (4, 6, 8)

@@ -7,8 +7,8 @@ from calibration.domain.estimate import estimate
 from calibration.domain.samples import Attribution, Claim, Identity, PoolSample, PoolState, ProcessSample, Reading
 from calibration.domain.sediment import Key
 from calibration.domain.windows import Window, close, observe
-from placement.domain.decision import Code, Verdict
-from placement.domain.gate import decide
+from placement.domain.admission.decision import Code, Verdict
+from placement.domain.admission.gate import decide
 from tests.builders import MIB, a_device, a_node, a_running, a_snapshot, a_waiting
 
 TOTAL, RESERVED = 40000, 600

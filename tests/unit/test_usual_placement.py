@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from placement.domain.errors import Refused
-from placement.domain.submission import Submission, problems
-from placement.domain.usual_placement import beside, told
-from placement.domain.workloads import parse
+from placement.domain.submitting.submission import Submission, problems
+from placement.domain.submitting.usual_placement import beside, told
+from placement.domain.submitting.workloads import parse
 
 GIB = 1 << 30
 LEAST = 'name = "w"\ncommand = "true"\n'

@@ -7,19 +7,19 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placement.domain.asks import Ask
-from placement.domain.bars import Bar, Guard, asking, bar_for
-from placement.domain.decision import Check, Code, Decision, Verdict
-from placement.domain.demands import Part, waiting_demand
-from placement.domain.devices import Backend, Kind
-from placement.domain.gate import decide_on, look, started
+from placement.domain.admission.decision import Check, Code, Decision, Verdict
+from placement.domain.admission.demands import Part, waiting_demand
+from placement.domain.admission.gate import decide_on, look, started
+from placement.domain.admission.places import Board, Place
 from placement.domain.knobs import Knobs
-from placement.domain.known_asks import Known, Pending
-from placement.domain.places import Board, Place
-from placement.domain.plan import ordered, plan
-from placement.domain.pressing import Pressing
-from placement.domain.requests import Exclusive
-from placement.domain.snapshot import Device, Hold, KeptPlan, Node, Running, Snapshot, Waiting
+from placement.domain.planning.bars import Bar, Guard, asking, bar_for
+from placement.domain.planning.plan import ordered, plan
+from placement.domain.planning.pressing import Pressing
+from placement.domain.world.asks import Ask
+from placement.domain.world.devices import Backend, Kind
+from placement.domain.world.known_asks import Known, Pending
+from placement.domain.world.requests import Exclusive
+from placement.domain.world.snapshot import Device, Hold, KeptPlan, Node, Running, Snapshot, Waiting
 from tests.builders import EXACT, GIB, PoolState, a_device, a_node, a_ram, a_running, a_snapshot, a_waiting, an_estimate
 from tests.examples import examples
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from placement.domain.ending.watch_policy import Policy
+from placement.domain.ending.watchdog import choose, mark, near_its_cap
 from placement.domain.knobs import Knobs
-from placement.domain.snapshot import Charge, Running
-from placement.domain.watch_policy import Policy
-from placement.domain.watchdog import choose, mark, near_its_cap
+from placement.domain.world.snapshot import Charge, Running
 from tests.builders import GIB, MIB, PoolState, a_device, a_node, a_pool, a_ram, a_running
 
 KNOBS = Knobs()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.domain.workload_text import amount_text, write
-from placement.domain.workloads import Definition, parse
+from placement.domain.submitting.workload_text import amount_text, write
+from placement.domain.submitting.workloads import Definition, parse
 
 ODD = Definition(
     name='a "b" \\ c\u007f',

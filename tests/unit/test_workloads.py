@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from placement.domain.errors import Refused
-from placement.domain.workloads import Definition, parse
+from placement.domain.submitting.workloads import Definition, parse
 
 GIB = 1 << 30
 LEAST = 'name = "w"\ncommand = "true"\n'

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from placement.api.shapes.kinds import Amount, Body, Bytes, FormKey, MaybeMoment, Shape
-from placement.domain.submission import MOST_PRIORITY, MOST_WORKERS
+from placement.domain.submitting.submission import MOST_PRIORITY, MOST_WORKERS
 from placement.services.bulk import MOST
 
 Named = Annotated[int | str, Field(description='12 or "12" for a job, "a3" for what waits of array 3.')]

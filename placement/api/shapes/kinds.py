@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
 
 from calibration.domain.resources import parse_bytes
-from placement.domain.submission import bad_characters
+from placement.domain.submitting.submission import bad_characters
 
 
 def storable(value: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from placement.api.shapes.kinds import Amount, Body, FormKey
-from placement.domain import sweeps, terms, usual_placement
-from placement.domain.submission import Submission
+from placement.domain.submitting import sweeps, terms, usual_placement
+from placement.domain.submitting.submission import Submission
 from placement.forms.submit import first_line
 
 _TIES = 'It must be a list of jobs: 12, or {"job": 12, "when": "ok"}; when is ok, any or failed.'

@@ -1,0 +1,1 @@
+"""What a run is started in: account, environment, visible devices, caps, container."""

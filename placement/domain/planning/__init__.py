@@ -1,0 +1,1 @@
+"""Who starts where in one cycle, and what is kept for whoever waits longest."""

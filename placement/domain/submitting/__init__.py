@@ -1,0 +1,1 @@
+"""What people ask for, read and checked whole before anything is stored."""

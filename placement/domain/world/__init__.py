@@ -1,0 +1,1 @@
+"""What a cycle sees, frozen: pools, devices, jobs, requests, and the words for them."""
