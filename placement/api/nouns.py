@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
@@ -65,7 +65,7 @@ class Noun(Router):
 
             @wraps(view)
             def answering(request: HttpRequest, **values: Any) -> HttpResponseBase:
-                _refuse_unknown(request, known)
+                _refuse_query(request, known)
                 told = view(request, **values)
                 return told if isinstance(told, HttpResponseBase) else JsonResponse(told, status=status)
 
@@ -105,15 +105,28 @@ def _errors(method: str, path: str) -> set[int]:
     return found | ({404} if "{" in path else set())
 
 
-def _query_names(signature: inspect.Signature) -> tuple[str, ...]:
+def _query_names(signature: inspect.Signature) -> dict[str, bool]:
+    """Return the names that a query may hold, each with whether it may be there more than once: it is a list."""
     asked = [get_args(one.annotation) for one in signature.parameters.values()]
     models = [of[0] for of in asked if of and isinstance(of[0], type) and issubclass(of[0], Query)]
-    return tuple(name for model in models for name in model.model_fields)
+    return {name: _is_list(field.annotation) for model in models for name, field in model.model_fields.items()}
 
 
-def _refuse_unknown(request: HttpRequest, known: tuple[str, ...]) -> None:
-    """Raise Refused for a query with a name that means nothing: what was to be a filter must not find everything."""
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) is list or any(get_origin(one) is list for one in get_args(kind))
+
+
+def _refuse_query(request: HttpRequest, known: Mapping[str, bool]) -> None:
+    """Raise Refused for a query with a name that means nothing, or one that is there twice and can mean one thing only.
+
+    What was to be a filter must not find everything, nor silently be another one.
+    """
     here = f"known here are {', '.join(known)}." if known else "none is known here."
-    wrong = {name[:60]: f"There is no such name in a query; {here}" for name in request.GET if name not in known}
+    wrong = {}
+    for name, values in request.GET.lists():
+        if name not in known:
+            wrong[name[:60]] = f"There is no such name in a query; {here}"
+        elif len(values) > 1 and not known[name]:
+            wrong[name] = f"It is there {len(values)} times, and can be one value only; send the one that is meant."
     if wrong:
         raise Refused(" ".join(f"{name}: {said}" for name, said in wrong.items()), wrong)

@@ -20,6 +20,7 @@ class Kind(enum.StrEnum):
     RETRIED = "retried"
     STOPPED = "stopped"
     HELD = "held"
+    HOLD_ENDS = "hold_ends"
     TEST = "test"
 
 
@@ -30,10 +31,11 @@ WORDS = {
     Kind.RETRIED: "fails and is run again",
     Kind.STOPPED: "is stopped: by a limit, the watchdog, or somebody else",
     Kind.HELD: "is held: after failures, or by somebody else",
+    Kind.HOLD_ENDS: "is a hold of a device or machine, and ends soon or has ended",
 }
 """The kinds that can be chosen, as a job's ways to end or not to go on."""
 DEFAULT = tuple(WORDS)
-TONES = {Kind.FINISHED: "ok", Kind.STARTED: "run", Kind.HELD: "wait", Kind.RETRIED: "wait"}
+TONES = {Kind.FINISHED: "ok", Kind.STARTED: "run", Kind.HELD: "wait", Kind.RETRIED: "wait", Kind.HOLD_ENDS: "wait"}
 _STOPS = frozenset({"timed_out", "cap_exceeded", "cancelled"})
 
 SERVICES = {
@@ -50,10 +52,12 @@ _HOSTS = frozenset({"json", "jsons", "http", "https", "gotify", "gotifys", "mmos
 _FILES = ("pgp", "attach", "keyfile", "template", "config", "include")
 
 
-def kind_of_end(outcome: str, stopped_by: str, owner: str, *, again: bool) -> Kind | None:
+def kind_of_end(outcome: str, stopped_by: str, owner: str, *, again: bool, hold: bool = False) -> Kind | None:
     """Return what an end is to its owner; None: what they did themselves is no news to them."""
     if outcome == "cancelled" and stopped_by == owner:
         return None
+    if hold and (outcome == "completed" or outcome in _STOPS):
+        return Kind.HOLD_ENDS
     if outcome == "completed":
         return Kind.FINISHED
     if again:

@@ -30,6 +30,11 @@ class Line:
     array: int | None
     unread: bool
 
+    @property
+    def word(self) -> str:
+        """Return the kind as pages write it."""
+        return self.kind.replace("_", " ")
+
 
 @dataclass(frozen=True, slots=True)
 class Bell:
@@ -102,7 +107,7 @@ def choices(user: Any) -> tuple[tuple[Choice, ...], int]:
 
 def new_hook() -> tuple[Choice, ...]:
     """Return what a new place is told of unless its owner chooses: what they would come back for."""
-    return _choices((Kind.FINISHED, Kind.FAILED, Kind.STOPPED, Kind.HELD))
+    return _choices((Kind.FINISHED, Kind.FAILED, Kind.STOPPED, Kind.HELD, Kind.HOLD_ENDS))
 
 
 def hooks(user: Any) -> tuple[HookRow, ...]:

@@ -14,6 +14,7 @@ from placement.domain import notices
 from placement.domain.errors import NotFound, Refused
 from placement.domain.jobs import Outcome, State
 from placement.domain.notices import Kind
+from placement.domain.submitting import taken
 from placement.domain.submitting.arrays import with_index
 from placement.models import Delivery, Hook, Job, JobArray, Notice, NoticeSettings
 from placement.services import secrets
@@ -72,7 +73,7 @@ def ended(ids: Collection[int]) -> None:
     """Tell of jobs that have just ended. Of an array its first failure is told, and its end as a whole."""
     if not ids:
         return
-    columns = ("outcome", "sentence", "stop_by", "name", "array_id", "array_index", "user_id", "user__username")
+    columns = ("outcome", "sentence", "stop_by", "kind", "name", "array_id", "array_index", "user_id", "user__username")
     found = list(Job.objects.filter(pk__in=ids).select_related("user").only(*columns).order_by("pk"))
     again = dict(
         Job.objects.filter(retry_of__in=ids, retry_number__gt=0).values_list("retry_of", "pk")
@@ -81,7 +82,8 @@ def ended(ids: Collection[int]) -> None:
     )
     news: list[News] = []
     for job in found:
-        kind = notices.kind_of_end(job.outcome, job.stop_by, job.user.get_username(), again=job.pk in again)
+        hold = job.kind == taken.Kind.HOLD
+        kind = notices.kind_of_end(job.outcome, job.stop_by, job.user.get_username(), again=job.pk in again, hold=hold)
         if kind is None or (job.array_id is not None and kind is not Kind.FAILED):
             continue
         if job.array_id is not None and not _first_failure(job, news):
@@ -184,6 +186,7 @@ _END = {
     Kind.FAILED: "has failed",
     Kind.RETRIED: "has failed and is run again",
     Kind.STOPPED: "was stopped",
+    Kind.HOLD_ENDS: "has ended",
 }
 
 

@@ -158,7 +158,7 @@ def _warn(job: Job, at: str, left: float) -> None:
 def _announce(job: Job, mark: str, value: object, sentence: str) -> None:
     job.evidence = {**job.evidence, mark: value}
     Job.objects.filter(pk=job.pk).update(evidence=job.evidence)
-    notices.tell([News(job.user_id, NoticeKind.STOPPED, f"#{job.pk} {job.name} soon ends", sentence, job.pk)])
+    notices.tell([News(job.user_id, NoticeKind.HOLD_ENDS, f"#{job.pk} {job.name} soon ends", sentence, job.pk)])
 
 
 def words(job: Job) -> list[str]:

@@ -113,6 +113,8 @@ def test_a_query_that_means_nothing_finds_nothing_instead_of_everything(client, 
     assert "known here are whose, q, outcome" in error(answer)["fields"]["state"]
     assert "none is known here" in error(client.get("/api/v1/devices?node=a"))["fields"]["node"]
     assert client.get("/api/v1/jobs?outcome=queued").status_code == 200
+    twice = error(client.get("/api/v1/jobs?whose=mine&whose=all"))
+    assert twice["fields"] == {"whose": "It is there 2 times, and can be one value only; send the one that is meant."}
 
 
 def test_an_ended_job_tells_the_most_that_was_seen_and_a_running_one_does_not_yet(client, ada):

@@ -49,13 +49,14 @@ class TestDeclaring:
     @pytest.mark.parametrize(
         ("said", "field", "sentence"),
         [
-            pytest.param({"backends": []}, "backends", "A TPU needs at least one backend, an id", id="K3"),
+            pytest.param({"backends": []}, "backends", "Say at least one, CUDA or", id="K3"),
             pytest.param({"backends": ["xla", "XLA"]}, "backends", "A backend is listed twice: xla, xla.", id="K4"),
             pytest.param({"backends": ["vulkan"]}, "backends", "backends is a tuple of Backend", id="no backend"),
             pytest.param({"index": -1}, "index", "The id of a device is 0 or more, not -1.", id="K6"),
             pytest.param({"index": 2**31}, "index", "A number of a device is at most", id="no column holds it"),
             pytest.param({"declared": 0}, "declared", "A capacity of 0 bytes is none", id="K5"),
-            pytest.param({"declared": None}, "declared", "A TPU needs", id="K3, no memory"),
+            pytest.param({"declared": None}, "declared", "Say how much memory", id="K3, no memory"),
+            pytest.param({"index": None}, "index", "Say its number, 0 or more", id="K3, no number"),
             pytest.param({"kind": "fpga"}, "kind", "kind is one of cpu, gpu, tpu", id="K6, no kind"),
             pytest.param({"kind": "cpu"}, "backends", "A CPU has no backend and no id", id="K2"),
             pytest.param({"kind": "cpu", "backends": [], "index": None}, "kind", "The CPU is declared twice.", id="K8"),
@@ -120,7 +121,10 @@ class TestDeclaring:
         wrong = client.post("/declarations/device/add", filled)
         assert wrong.status_code == 422
         assert 'id="id-new-backends_error"' in wrong.content.decode()
-        assert "needs at least one backend, an id and a capacity." in words(wrong)
+        assert "Say at least one, CUDA or " in words(wrong)
+        empty = words(client.post("/declarations/device/add", {"new-node": str(node.pk), "new-kind": "gpu"}))
+        for said in ("Say at least one, ", "Say its number, ", "Say how much memory jobs may take of it, "):
+            assert empty.count(said) == 1
         answer = client.post("/declarations/device/add", {**filled, "new-backends": ["XLA", "CUDA"]}, follow=True)
         row = Device.objects.get(by_hand=True)
         assert (row.name, row.index, row.backends, row.declared) == ("tpu3", 3, ["XLA", "CUDA"], 16 * 10**9)

@@ -21,6 +21,24 @@ def test_every_page_asks_for_a_login(client: Client):
     assert answer.url == "/login?next=/jobs/%3Fwhose%3Dmine"
 
 
+@pytest.mark.parametrize(
+    ("asked", "page"),
+    [
+        ("/tokens/", "/tokens"),
+        ("/jobs/12/?tab=log", "/jobs/12?tab=log"),
+        ("/jobs//", "/jobs/"),
+        ("/api/", "/api"),
+        ("/nothing/", ""),
+        ("/api/v1/queue/", ""),
+    ],
+)
+def test_a_slash_too_many_leads_to_the_page_that_is_meant(client: Client, asked: str, page: str):
+    client.force_login(a_user("ada"))
+    answer = client.get(asked)
+    assert (answer.status_code, answer.get("Location", "")) == (301 if page else 404, page)
+    assert client.post(asked).status_code in (404, 405)
+
+
 def test_a_password_opens_and_leads_on(client: Client):
     a_user("ada", password=PASSWORD)
     answer = client.post("/login", {"username": "ada", "password": PASSWORD, "next": "/devices"})

@@ -19,7 +19,7 @@ from placement.domain.ending.outcomes import Evidence, decide_outcome
 from placement.domain.errors import Refused
 from placement.domain.knobs import Knobs
 from placement.domain.submitting.taken import RAM_OF_ITS_OWN, Wish, of_hold
-from placement.models import Job, Lease, Notice
+from placement.models import Hook, Job, Lease, Notice, NoticeSettings
 from placement.selectors import again, devices, rows, submit
 from placement.services import admission, cycle_row, leased, taking
 from placement.services.settling import settled
@@ -77,6 +77,17 @@ def test_holds_that_live_when_the_service_is_updated_get_the_mark() -> None:
     assert all(charge["promise"] for charge in job.charges.values())
     assert not Lease.objects.exclude(promise=True).exists()
     assert other.charges == {}
+
+
+def test_whoever_is_told_of_stops_when_the_service_is_updated_is_told_of_the_ends_of_holds() -> None:
+    ada, bob = a_user("ada"), a_user("bob")
+    for user, kinds in ((ada, ["failed", "stopped"]), (bob, ["failed"])):
+        NoticeSettings.objects.create(user=user, kinds=kinds)
+        Hook.objects.create(user=user, kinds=kinds, sealed=b"")
+    import_module("placement.migrations.0026_hold_ends").tell(apps, None)
+    for rows in (NoticeSettings.objects, Hook.objects):
+        assert rows.get(user=ada).kinds == ["failed", "hold_ends", "stopped"]
+        assert rows.get(user=bob).kinds == ["failed"]
 
 
 def test_a_device_alone_lets_nobody_else_in() -> None:
@@ -152,7 +163,8 @@ def test_a_hold_that_nothing_uses_is_announced_and_then_ends() -> None:
     for _ in range(2):
         taking.look([job], knobs)
         job.refresh_from_db()
-    assert Notice.objects.filter(job=job, title__contains="soon ends").count() == 1
+    (notice,) = Notice.objects.filter(job=job, title__contains="soon ends")
+    assert notice.kind == "hold_ends"
     assert "soon ends" in taking.words(job)[0]
     assert job.stop_requested_at is None
 

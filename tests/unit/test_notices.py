@@ -27,6 +27,12 @@ def test_an_end_is_told_as_what_it_is_to_its_owner(outcome: str, by: str, again:
     assert kind_of_end(outcome, by, "ada", again=again) is kind
 
 
+@pytest.mark.parametrize("outcome", ["completed", "timed_out", "cancelled"])
+def test_a_hold_that_is_over_is_a_kind_of_its_own(outcome: str) -> None:
+    assert kind_of_end(outcome, "tidegate", "ada", again=False, hold=True) is Kind.HOLD_ENDS
+    assert kind_of_end("lost", "", "ada", again=False, hold=True) is Kind.FAILED
+
+
 @pytest.mark.parametrize(
     "address",
     [

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from placement.api.shapes.kinds import Body, MaybeMoment, Moment, Query, Shape
 
-KindWord = Literal["started", "finished", "failed", "retried", "stopped", "held"]
+KindWord = Literal["started", "finished", "failed", "retried", "stopped", "held", "hold_ends"]
 
 
 class NoticesAsked(Query):

@@ -34,10 +34,16 @@ def problems(said: Mapping[str, object], *, numbers: Collection[tuple[str, int]]
     if own is Kind.CPU:
         return _cpu(said)
     backends = _backends(said.get("backends", ())) if new or "backends" in said else _LIKE.backends
-    if wrong := _refused(kind=own, backends=backends):
+    if backends == () or backends is None:
+        found["backends"] = (
+            f"Say at least one, {' or '.join(word.upper() for word in Backend)}: it is asked for by them."
+        )
+    elif wrong := _refused(kind=own, backends=backends):
         found["backends"] = wrong
     index = said.get("index") if new or "index" in said else _LIKE.id
-    if wrong := _refused(kind=own, id=index) or _too_large(index):
+    if index is None:
+        found["index"] = "Say its number, 0 or more: what people type for it."
+    elif wrong := _refused(kind=own, id=index) or _too_large(index):
         found["index"] = wrong
     elif (new or "index" in said) and (own.value.upper(), index) in numbers:
         twice = devices.Device(own, _LIKE.backends, int(str(index)), 1)
@@ -67,7 +73,7 @@ def seen_twice(own: Seen, others: Sequence[Seen]) -> str:
 def further(said: object, own: str) -> dict[str, str]:
     """Return what is wrong with the backends said of a device that a probe found, whose ``own`` stays among them."""
     backends = _backends(said)
-    if wrong := _refused(kind=Kind.GPU, backends=backends):
+    if backends != () and (wrong := _refused(kind=Kind.GPU, backends=backends)):
         return {"backends": wrong}
     if own.lower() not in backends:
         return {"backends": f"{own} is what its driver offers: it stays, and others can be said beside it."}

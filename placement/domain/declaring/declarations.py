@@ -184,6 +184,8 @@ def folded(name: str) -> str:
 
 
 def _amount(field: str, amount: object, total: int | None, label: str, like: devices.Device) -> dict[str, str]:
+    if amount is None and like.kind is not devices.Kind.CPU:
+        return {field: "Say how much memory jobs may take of it, such as 16 GiB."}
     if wrong := _by_the_rules(field, like, capacity=amount):
         return wrong
     assert isinstance(amount, int)
