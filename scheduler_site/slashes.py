@@ -1,4 +1,4 @@
-"""An address with a slash too many at its end leads to the page that is meant; Django itself adds one that is missing."""
+"""A slash too many at the end of an address leads to the page that is meant; Django itself adds one that is missing."""
 
 from __future__ import annotations
 

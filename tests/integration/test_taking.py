@@ -85,9 +85,9 @@ def test_whoever_is_told_of_stops_when_the_service_is_updated_is_told_of_the_end
         NoticeSettings.objects.create(user=user, kinds=kinds)
         Hook.objects.create(user=user, kinds=kinds, sealed=b"")
     import_module("placement.migrations.0026_hold_ends").tell(apps, None)
-    for rows in (NoticeSettings.objects, Hook.objects):
-        assert rows.get(user=ada).kinds == ["failed", "hold_ends", "stopped"]
-        assert rows.get(user=bob).kinds == ["failed"]
+    for told in (NoticeSettings.objects, Hook.objects):
+        assert told.get(user=ada).kinds == ["failed", "hold_ends", "stopped"]
+        assert told.get(user=bob).kinds == ["failed"]
 
 
 def test_a_device_alone_lets_nobody_else_in() -> None:
