@@ -75,7 +75,7 @@ def test_a_head_is_answered_as_a_get_without_its_body(admin: Caller):
     assert admin.client.options("/api/v1/queue").status_code == 405
 
 
-@pytest.mark.parametrize("path", ["", "v1/", "v2/queue", "v1/jobs/x", "v1/jobs/1%0A2/log", "v1/jobs/-1", "v1/%00"])
+@pytest.mark.parametrize("path", ["v1/", "v2/queue", "v1/jobs/x", "v1/jobs/1%0A2/log", "v1/jobs/-1", "v1/%00"])
 def test_an_address_that_is_none_is_told_as_json(client: Client, path: str):
     answer = client.get(f"/api/{path}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
