@@ -41,10 +41,13 @@ def unheld(job: Job, holds: Container[str]) -> dict[str, int | None]:
     return {pool: n for pool, n in job.used.items() if n != 0 and pool not in holds and pool not in apart}
 
 
-def mirrored(job: Job, promised: Mapping[str, int], shared: Container[str] = ()) -> dict[str, dict[str, Any]]:
+def mirrored(
+    job: Job, promised: Mapping[str, int], shared: Container[str] = (), alone: Container[str] = ()
+) -> dict[str, dict[str, Any]]:
     """Return a job's charges with what it was granted since its start, for the tick's row of it: pages read that.
 
-    What it uses of devices of which it holds nothing is with them, but for those that share main memory.
+    What it uses of devices of which it holds nothing is with them, but for those that share main memory. ``alone`` are
+    the devices that it was granted with nobody beside it.
     """
     charges: dict[str, dict[str, Any]] = {}
     for pool, charge in job.charges.items():
@@ -60,6 +63,7 @@ def mirrored(job: Job, promised: Mapping[str, int], shared: Container[str] = ())
             charges[pool] = {
                 "granted": more, "held": whole, "at_start": 0, "cap": None, "margin": 0, "basis": BASIS,
                 "settled": True, "note": "asked for while it ran", "inside": more, "promise": True,
+                **({"alone": True} if pool in alone else {}),
             }  # fmt: skip
     for pool, used in unheld(job, charges).items():
         if pool not in shared:
@@ -76,9 +80,12 @@ def brought_up(jobs: Sequence[Job], shared: Container[str] = ()) -> list[Job]:
 
     ``shared`` are the devices that have no memory but the node's RAM.
     """
-    lent, changed = promised(leases(job.pk for job in jobs)), []
+    rows, changed = leases(job.pk for job in jobs), []
+    lent = promised(rows)
+    alone = {(row.job_id, row.pool) for row in rows if row.request and row.request.ask.get("exclusive")}
     for job in jobs:
-        before, job.charges = job.charges, mirrored(job, lent.get(job.pk, {}), shared)
+        mine = {pool for owner, pool in alone if owner == job.pk}
+        before, job.charges = job.charges, mirrored(job, lent.get(job.pk, {}), shared, mine)
         if before != job.charges:
             changed.append(job)
     return changed

@@ -8,7 +8,7 @@ from calibration import clock
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement.models import Device, Node, Role
-from placement.selectors import access, devices, wire
+from placement.selectors import access, alone, devices, wire
 
 
 def nodes(user: Any) -> list[dict[str, Any]]:
@@ -35,14 +35,21 @@ class _Read:
         self._rows = {(row.node, row.pool): row for row in rows}
         self._at = clock.now()
         self._sees = access.at_least(user, Role.OPERATOR)
+        self._active = devices.active_jobs()
 
-    def of(self, node: str, pool: str) -> dict[str, Any] | None:
+    def alone(self, node: str, device: Device | None = None) -> int | None:
+        """Return the job that has a node or a device alone."""
+        found = alone.holder(self._active, node, device)
+        return found.pk if found else None
+
+    def of(self, node: str, pool: str, alone_by: int | None) -> dict[str, Any] | None:
         """Return the reading of a pool, None before the first."""
         row = self._rows.get((node, pool))
-        return None if row is None else wire.pool(row, self._at, self._sees)
+        return None if row is None else wire.pool(row, self._at, self._sees, alone_by)
 
 
 def _node(row: Node, read: _Read) -> dict[str, Any]:
+    by = read.alone(row.name)
     inside = sorted((d for d in row.devices.all() if not d.retired), key=lambda d: (d.by_hand, d.index, d.name, d.pk))
     return {
         "id": row.pk,
@@ -58,12 +65,14 @@ def _node(row: Node, read: _Read) -> dict[str, Any]:
         "tick_ms": row.tick_ms,
         "broker_away_since": row.broker_away_since,
         "capacity_note": row.capacity_note,
-        "pool": read.of(row.name, RAM),
+        "alone": by,
+        "pool": read.of(row.name, RAM, by),
         "devices": [_device(one, row.name, read) for one in inside],
     }
 
 
 def _device(row: Device, node: str, read: _Read) -> dict[str, Any]:
+    by = read.alone(node, row)
     return {
         "id": row.pk,
         "uuid": row.uuid,
@@ -87,5 +96,6 @@ def _device(row: Device, node: str, read: _Read) -> dict[str, Any]:
         "shares": row.shares,
         "one_pool": row.one_pool,
         "held": wire.hold(row),
-        "pool": read.of(node, row.uuid),
+        "alone": by,
+        "pool": read.of(node, row.uuid, by),
     }

@@ -117,6 +117,8 @@ def page(row: Device | Node, viewer: int, *, sees_commands: bool) -> PoolPage | 
         measured, booked = _sums(row.node, of_ram, tanks.holders(jobs, node, RAM, of_ram))
     else:
         measured, booked = _sums(row, now, inside)
+    if tank.alone is not None:
+        measured, booked = (_alone(one, tank.alone) for one in (measured, booked))
     if tank.unread:
         measured = None
     return PoolPage(
@@ -197,6 +199,13 @@ def _sums(row: Device | Node, now: PoolNow | None, inside: list[Holder]) -> tupl
             "unknown" if room is None else gib(room) if room >= 0 else f"none, {gib(-room)} too much",
         ),
     )
+
+
+def _alone(ledger: Sum, job: int) -> Sum:
+    """Return a sum of a pool that a job has alone: what would be left is that job's."""
+    none = ledger.left.startswith(("none", "0 "))
+    terms = ledger.terms if none else (*ledger.terms, (f"kept for #{job}, alone", f"− {ledger.left}"))
+    return Sum(terms, ledger.left if none else "nothing")
 
 
 def _less(amount: int | None) -> str:

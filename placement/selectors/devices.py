@@ -12,9 +12,8 @@ from calibration.models import PoolNow
 from placement import snapshots
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import Knobs
-from placement.domain.world.requests import Exclusive
 from placement.models import Device, Job, Node
-from placement.selectors import hardware, tanks, wording
+from placement.selectors import alone, hardware, tanks, wording
 from placement.selectors.tanks import Tank
 
 RUNNING = (
@@ -62,7 +61,7 @@ def all_tanks(jobs: list[Job] | None = None, *, sees_commands: bool) -> tuple[Ta
         names = {d.uuid: d.name for d in node.devices.all()}
         for device in hardware.placeable(node.devices.all()):
             made = _device(node, device, readings.get((node.name, device.uuid)), look, names)
-            if (device.shares or device.one_pool) and not made.state:
+            if (device.shares or device.one_pool) and not made.state and made.alone is None:
                 made = replace(made, left=ram.left, left_title=ram.left_title, state=ram.state)
             found.append(made)
         found.append(ram)
@@ -146,16 +145,16 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look, names: 
     notes += hardware.notes(device, names) + _holds(device)
     notes += ["takes exclusive jobs only"] if device.exclusive_only else []
     if not device.measurable:
-        who = "" if device.any_gpu and device.kind == "GPU" else "; only for jobs that name its kind or backend"
-        notes.append(f"booked only: nothing measures it{who}")
+        only = "" if device.any_gpu and device.kind == "GPU" else "; only for jobs that name its kind or backend"
+        notes.append(f"booked only: nothing measures it{only}")
     if device.simulated and "simulated" not in (device.model or device.backend):
         notes.append("simulated")
     held = 0 if shares else sum(h.held for h in inside)  # of one pool with RAM nothing is held but RAM
     if left is not None and not shares:
         left = min(left, max(0, device.declared - held))
-    if said := _alone(look.jobs, node.name, device):
+    if who := alone.holder(look.jobs, node.name, device):
         left = 0
-        notes.append(said)
+        notes.append(alone.note(who, device))
     part = device.declared / total * 100 if total and device.declared < total and not shares else None
     if part is not None:
         notes.append(f"{gib(device.declared, total)} of it declared")
@@ -177,6 +176,7 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look, names: 
         declared=device.declared,
         declared_at=part,
         unread=not device.measurable,
+        alone=who.pk if who else None,
     )
 
 
@@ -196,9 +196,9 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
         notes.append("memory pressure: nothing starts until use falls below the low mark")
     if left is not None and node.ram_declared is not None:
         left = min(left, max(0, node.ram_declared - sum(h.held for h in inside)))
-    if said := _alone(look.jobs, node.name):
+    if who := alone.holder(look.jobs, node.name):
         left = 0
-        notes.append(said)
+        notes.append(alone.note(who))
     if node.ram_declared is not None and (total is None or node.ram_declared < total):
         notes.append(f"{gib(node.ram_declared, total)} of it declared")
     return Tank(
@@ -216,23 +216,11 @@ def _ram(node: Node, now: PoolNow | None, look: Look, *, many: bool) -> Tank:
         notes=tuple(notes),
         state=state,
         declared=node.ram_declared,
+        alone=who.pk if who else None,
         declared_at=node.ram_declared / total * 100
         if total and node.ram_declared and node.ram_declared < total
         else None,
     )
-
-
-def _alone(jobs: list[Job], node: str, device: Device | None = None) -> str:
-    """Return who has the machine or the device alone, so that nobody joins whatever is left of it; "" where nobody."""
-    for job in jobs:
-        if job.node != node:
-            continue
-        if job.exclusive == Exclusive.MACHINE:
-            return f"#{job.pk} has the machine alone: nothing else starts on it"
-        on = device is not None and device.uuid in job.devices
-        if device is not None and on and (job.exclusive == Exclusive.DEVICE or device.exclusive_only):
-            return f"#{job.pk} has {device.name} alone: nothing else starts on it"
-    return ""
 
 
 def _over(held: int, declared: int | None) -> str:

@@ -75,6 +75,7 @@ class Tank:
     over: str = ""  # by how much more is leased than declared: then nothing new starts
     declared_at: float | None = None  # percent of the total, None where it is the total
     unread: bool = False  # nobody measures it: what is drawn is booked
+    alone: int | None = None  # the job that has it alone: then nothing is left, whatever is free
 
     @property
     def ident(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,9 @@ from calibration.domain.resources import MIB, total
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement.domain.jobs import State
-from placement.models import Cycle, Job
+from placement.models import Cycle, Device, Job
 from placement.models.holds import Holdable
-from placement.selectors import devices, expected
+from placement.selectors import alone, devices, expected
 from placement.selectors.waiting_rows import Lines
 from placement.selectors.wording import listing, mapping, whole
 
@@ -50,12 +50,13 @@ def queue(*, sees_commands: bool, part: Part | None = None) -> str:
         following = "{}.{}".format(*ahead[0]) if len(ahead) > 1 else None
         waiting = waiting[: part.limit]
     pools = list(PoolNow.objects.order_by("node", "pool"))
+    there = {(d.node.name, d.uuid): d for d in Device.objects.select_related("node").filter(retired=False)}
     at = clock.now()
     cycle = Cycle.objects.filter(pk=1).first()
     told = {
         "at": timezone.now(),
         "held": hold(cycle) if cycle else None,
-        "pools": [pool(p, at, sees_commands) for p in pools],
+        "pools": [pool(p, at, sees_commands, _alone(p, there, active)) for p in pools],
         "running": [_running(job) for job in active],
         "measured_free_mb": {k: mib(total(p.free for p in pools if p.kind == k)) for k in KINDS},
         "pending_reservation_mb": {k: mib(_growth(active, k)) for k in KINDS},
@@ -79,8 +80,14 @@ def mib(amount: int | None) -> int | None:
     return None if amount is None else amount // MIB
 
 
-def pool(row: PoolNow, at: float, sees_commands: bool) -> dict[str, Any]:
-    """Return what was read of one pool last."""
+def _alone(row: PoolNow, there: Mapping[tuple[str, str], Device], active: list[Job]) -> int | None:
+    """Return the job that has a pool alone, of a device that is not declared any more as of RAM: the machine's."""
+    found = alone.holder(active, row.node, there.get((row.node, row.pool)))
+    return found.pk if found else None
+
+
+def pool(row: PoolNow, at: float, sees_commands: bool, alone_by: int | None) -> dict[str, Any]:
+    """Return what was read of one pool last, and which job has it alone."""
     who = [
         {"pid": w[0], "user": w[1], "bytes": w[3], **({"name": w[2]} if sees_commands else {})}
         for w in row.external_who
@@ -104,6 +111,7 @@ def pool(row: PoolNow, at: float, sees_commands: bool) -> dict[str, Any]:
         "unexplained": row.unexplained,
         "left": [{"owner": one[0], "bytes": one[1], "until": one[2]} for one in listing(row.left) if len(one) == 3],
         "files": row.files,
+        "alone": alone_by,
         "owners": row.owners,
         "age_s": None if age is None or age == float("inf") else round(age, 3),
     }

@@ -15,6 +15,7 @@ from calibration.models import PoolNow
 from placement.domain.declaring import by_hand, declarations, inventory
 from placement.domain.errors import NotFound, Refused
 from placement.models import AuditEntry, Cycle, Device, Lease, Node
+from placement.selectors import alone, devices
 from placement.services import audit, members, numbers
 from placement.services.cycle_row import changing
 
@@ -115,25 +116,30 @@ def preview_device(device: Device, changes: Mapping[str, Any]) -> list[str]:
     """Return what an edit would do to running jobs, or why it cannot be made, a sentence each. Nothing is changed."""
     if wrong := _device_problems(device, changes):
         return list(wrong.values())
-    live = Lease.objects.filter(node=device.node.name, pool=device.uuid, released_at=None)
-    held = live.aggregate(bytes=Sum("bytes"), jobs=Count("job", distinct=True))
-    return declarations.device_effects(changes, before=device.declared, leased=held["bytes"] or 0, jobs=held["jobs"])
+    inside = _inside(device.node.name, device.uuid, device)
+    return declarations.device_effects(changes, before=device.declared, **inside)
 
 
 def preview_node(node: Node, changes: Mapping[str, Any]) -> list[str]:
     """Return the same for a node."""
     if wrong := _node_problems(node, changes):
         return list(wrong.values())
-    live = Lease.objects.filter(node=node.name, pool=RAM, released_at=None)
-    held = live.aggregate(bytes=Sum("bytes"), jobs=Count("job", distinct=True))
     total = _reported(node.name, RAM) or 0
     declared = changes.get("ram_declared", node.ram_declared)
     as_device = {"declared": total if declared is None else declared}
     if "draining" in changes:
         as_device["draining"] = changes["draining"]
     before = total if node.ram_declared is None else node.ram_declared
-    said = declarations.device_effects(as_device, before=before, leased=held["bytes"] or 0, jobs=held["jobs"])
+    said = declarations.device_effects(as_device, before=before, **_inside(node.name, RAM))
     return [*said, *declarations.policy_effects(changes)]
+
+
+def _inside(node: str, pool: str, device: Device | None = None) -> dict[str, Any]:
+    """Return the bytes leased of a pool, how many jobs hold them, and whether one has it alone."""
+    live = Lease.objects.filter(node=node, pool=pool, released_at=None)
+    held = live.aggregate(bytes=Sum("bytes"), jobs=Count("job", distinct=True))
+    by = alone.holder(devices.active_jobs(), node, device)
+    return {"leased": held["bytes"] or 0, "jobs": held["jobs"], "alone": by is not None}
 
 
 def edit_device(

@@ -7,6 +7,7 @@ from django.test import Client
 
 from placement import inside, snapshots
 from placement.models import AuditEntry, InsideRequest, Job, Role
+from placement.selectors import devices
 from tests.integration.asking import asks, cycle, on_gpu1
 from tests.integration.rows import GIB, UUIDS, a_user
 
@@ -32,6 +33,15 @@ def test_the_tick_s_row_shows_what_was_granted_since(job: Job) -> None:
     before = [r.charges for r in snapshots.take().running]
     job.save(update_fields=["charges"])
     assert [r.charges for r in snapshots.take().running] == before  # what the row has for pages is not counted twice
+    Job.objects.filter(pk=job.pk).update(charges=charges)
+    assert {tank.alone for tank in devices.all_tanks(sees_commands=True)} == {None}
+    InsideRequest.objects.update(ask={**InsideRequest.objects.first().ask, "exclusive": True})
+    job.refresh_from_db()
+    inside.brought_up([job])
+    job.save(update_fields=["charges"])
+    told = {tank.pool: (tank.left, tank.alone) for tank in devices.all_tanks(sees_commands=True)}
+    assert told[UUIDS[0]] == ("nothing", job.pk)
+    assert told[UUIDS[1]][1] is None  # who had it before shares it with others
     assert inside.mirrored(job, {})[UUIDS[1]]["held"] == 13 * GIB
     assert UUIDS[0] not in inside.mirrored(job, {})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
@@ -19,9 +20,9 @@ from placement.domain.ending.outcomes import Evidence, decide_outcome
 from placement.domain.errors import Refused
 from placement.domain.knobs import Knobs
 from placement.domain.submitting.taken import RAM_OF_ITS_OWN, Wish, of_hold
-from placement.models import Hook, Job, Lease, Notice, NoticeSettings
+from placement.models import Device, Hook, Job, Lease, Notice, NoticeSettings
 from placement.selectors import again, devices, rows, submit
-from placement.services import admission, cycle_row, leased, taking
+from placement.services import admission, cycle_row, leased, nodes, taking
 from placement.services.settling import settled
 from tests.integration.rows import GIB, UUIDS, a_job, a_machine, a_user
 
@@ -104,6 +105,14 @@ def test_pages_say_of_a_device_that_is_taken_alone_that_nothing_of_it_is_left(cl
     assert left[UUIDS[0]] == ("nothing", (f"#{job.pk} has gpu0 alone: nothing else starts on it",))
     assert left[UUIDS[1]][0] != "nothing"
     client.force_login(job.user)
+    sums = re.findall("<tfoot>.*?<b>(.*?)</b>", client.get(f"/devices/atlas/{UUIDS[0]}").content.decode(), re.DOTALL)
+    assert sums == ["nothing", "nothing"]
+    (node,) = client.get("/api/v1/nodes").json()["nodes"]
+    assert (node["alone"], [d["alone"] for d in node["devices"]]) == (None, [job.pk, None])
+    by_pool = {pool["pool"]: pool["alone"] for pool in client.get("/api/v1/queue").json()["pools"]}
+    assert by_pool == {UUIDS[0]: job.pk, UUIDS[1]: None, "ram": None}
+    said = nodes.preview_device(Device.objects.get(uuid=UUIDS[0]), {"declared": 20 * GIB})
+    assert said[0].endswith("nothing of 20.0 GiB stays for others while one has it alone.")
     page = client.get(f"/jobs/{job.pk}").content.decode()
     assert "ada has taken gpu0 of atlas alone." in page
     assert "It is given back by cancelling it, at the latest when its time is over." in page

@@ -109,7 +109,6 @@ def test_a_node_may_go_back_to_all_there_is_and_to_the_knobs_marks() -> None:
     [
         ("declared", 0, {"capacity": 0}),
         ("declared", True, {"capacity": True}),
-        ("declared", None, {"capacity": None}),
         ("exclusive_only", 1, {"exclusive_only": 1}),
     ],
 )

@@ -36,6 +36,7 @@ class Device(Shape):
     shares: bool = Field(description="It has no memory of its own: its pool is the node's RAM.")
     one_pool: bool = Field(description="An admin said that it shares the node's RAM.")
     held: Held | None
+    alone: int | None = Field(description="The job that has it alone: nothing else starts there, whatever is free.")
     pool: Pool | None = Field(description="null: not read yet, or, where it is not measurable, read by nobody.")
 
 
@@ -55,6 +56,7 @@ class Node(Shape):
     tick_ms: float | None = Field(description="What one look around takes.")
     broker_away_since: MaybeMoment
     capacity_note: str
+    alone: int | None = Field(description="The job that has it alone: nothing else starts there, whatever is free.")
     pool: Pool | None
     devices: list[Device]
 

@@ -47,6 +47,7 @@ class Pool(Shape):
     unexplained: Bytes
     left: list[Left]
     files: Bytes = Field(description="Of RAM: files that live in it (/dev/shm) and shared segments, whoever made them.")
+    alone: int | None = Field(description="The job that has it alone: nothing else starts there, whatever is free.")
     owners: dict[str, int | None]
     age_s: Seconds
 

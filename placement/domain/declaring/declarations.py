@@ -82,13 +82,15 @@ def node_problems(
     return found | _switches(changes)
 
 
-def device_effects(changes: Mapping[str, object], *, before: int, leased: int, jobs: int) -> list[str]:
-    """Return what an edit does to the ``jobs`` that hold ``leased`` bytes, before it is saved."""
+def device_effects(
+    changes: Mapping[str, object], *, before: int, leased: int, jobs: int, alone: bool = False
+) -> list[str]:
+    """Return what an edit does to the ``jobs`` that hold ``leased`` bytes, one ``alone``, before it is saved."""
     held = f"{jobs} {'job holds' if jobs == 1 else 'jobs hold'} {gib(leased)} there"
     said = []
     declared = changes.get("declared")
     if isinstance(declared, int) and declared != before:
-        said.append(_room(declared, before, leased, held if jobs else "", jobs))
+        said.append(_room(declared, before, leased, held if jobs else "", jobs, alone))
     if changes.get("exclusive_only") is True:
         stay = f"{held}; {_go_on(jobs)}. " if jobs else ""
         said.append(f"{stay}One job at a time from now on.")
@@ -129,13 +131,15 @@ def policy_effects(changes: Mapping[str, object]) -> list[str]:
     return [told[watch_policy.Policy(chosen)]]
 
 
-def _room(declared: int, before: int, leased: int, held: str, jobs: int) -> str:
+def _room(declared: int, before: int, leased: int, held: str, jobs: int, alone: bool) -> str:
     if leased > declared:
         return (
             f"{held}; {_go_on(jobs)}; {gib(leased - declared)} more than declared: nothing new starts "
             f"until {'it ends' if jobs == 1 else 'they end'}."
         )
     left = f"{gib(declared - leased)} of {gib(declared, before)} stays for others"
+    if alone:
+        left = f"nothing of {gib(declared, before)} stays for others while one has it alone"
     if held:
         return f"{held}; {_go_on(jobs)}; {left}."
     return f"{gib(declared, before)} instead of {gib(before, declared)}; no job holds anything there."

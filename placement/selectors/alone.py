@@ -1,0 +1,34 @@
+"""Who has a device or a machine alone: nobody joins whatever is left of it, so nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from placement.domain.world.requests import Exclusive
+from placement.inside import UNHELD
+from placement.models import Device, Job
+from placement.selectors.wording import mapping
+
+
+def holder(jobs: Iterable[Job], node: str, device: Device | None = None) -> Job | None:
+    """Return which of the active jobs has the node, or the device on it, alone; None where nobody has."""
+    return next((job for job in jobs if job.node == node and _has(job, device)), None)
+
+
+def _has(job: Job, device: Device | None) -> bool:
+    if job.exclusive == Exclusive.MACHINE:
+        return True
+    if device is None:
+        return False
+    charge = mapping(mapping(job.charges).get(device.uuid))
+    own = device.uuid in job.devices
+    if own and job.exclusive == Exclusive.DEVICE:
+        return True
+    holds = own or (bool(charge) and not charge.get(UNHELD))
+    return holds and (device.exclusive_only or bool(charge.get("alone")))
+
+
+def note(job: Job, device: Device | None = None) -> str:
+    """Return the sentence that says so."""
+    what = "the machine" if device is None or job.exclusive == Exclusive.MACHINE else device.name
+    return f"#{job.pk} has {what} alone: nothing else starts on it"
