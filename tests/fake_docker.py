@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A docker for tests: containers are children of its daemon (``serve``), their state lies in the folder DOCKER_FAKE.
 
-It knows run, stop, kill, inspect, update, rm, ps and version with the options that we give. An image "missing/…" is not
-found, "nothing/…" has no such command. Files in the folder: "down" makes the daemon unreachable, "pull" keeps the fetch
-of an image going, "oom" says that containers were killed at their limits, "kept" refuses to remove one,
+It knows run, stop, kill, inspect, update, rm, ps and version with the options that we give, and says what real ones
+say (tests/acceptance/test_real_engines.py). An image "missing/…" is not found, "nothing/…" has no such command, and of
+"broken/…" a container is made that cannot be started. Files in the folder: "down" makes the daemon unreachable, "pull"
+keeps the fetch of an image going, "oom" says that containers were killed at their limits, "kept" refuses to remove one,
 "stays" to change its limit.
 """
 
@@ -74,8 +75,12 @@ def run(words: list[str]) -> int:
     put(path, state)
     Path(options["--cidfile"][0]).write_text(ident)
     if image.startswith("nothing/"):
-        put(path, {**state, "code": 127})
-        return fail('OCI runtime create failed: exec: "nope": executable file not found in $PATH', "run", 127)
+        put(path, {**state, "began": True, "done": True, "code": 127})
+        print(f"[FATAL tini (7)] exec {command[0]} failed: No such file or directory", file=sys.stderr)
+        return 127
+    if image.startswith("broken/"):
+        put(path, {**state, "code": 128})
+        return fail('could not select device driver "" with capabilities: [[gpu]]', "run")
     environment = {"PATH": os.environ["PATH"]}
     filed = [line for file in options.get("--env-file", []) for line in Path(file).read_text("utf-8").splitlines()]
     for given in [*filed, *options.get("--env", [])]:
@@ -148,12 +153,12 @@ def lives(path: Path) -> bool:
     return bool(state["began"]) and not state["done"]
 
 
-def missing(name: str, verb: str = "") -> int:
-    return fail(f"No such container: {name}", verb)
+def missing(name: str) -> int:
+    return fail(f"No such container: {name}")
 
 
 def stop(words: list[str]) -> int:
-    path, deadline = record(words[-1]), time.monotonic() + float(words[words.index("--time") + 1])
+    path, deadline = record(words[-1]), time.monotonic() + float(words[words.index("-t") + 1])
     if not path.exists():
         return missing(words[-1])
     end(path, signal.SIGTERM)
@@ -165,7 +170,9 @@ def stop(words: list[str]) -> int:
 def kill(words: list[str]) -> int:
     path = record(words[-1])
     if not path.exists():
-        return missing(words[-1])
+        return fail(f"Cannot kill container: {words[-1]}: No such container: {words[-1]}")
+    if not lives(path):
+        return fail(f"Cannot kill container: {words[-1]}: Container {record(words[-1]).stem} is not running")
     end(path, signal.SIGKILL)
     while lives(path):
         time.sleep(0.01)
@@ -175,14 +182,16 @@ def kill(words: list[str]) -> int:
 def inspect(words: list[str]) -> int:
     path = record(words[-1])
     if not path.exists():
-        return fail(f"No such object: {words[-1]}")
+        print(f"Error: No such object: {words[-1]}", file=sys.stderr)
+        return 1
     state = json.loads(path.read_text())
     if "Labels" in words[1]:
         print(dict(label.split("=") for label in state["labels"]).get("tidegate.job", "<no value>"))
         return 0
     oom = (HOME / "oom").exists()
     since = "2026-01-01T00:00:00Z" if state["began"] else "0001-01-01T00:00:00Z"
-    print(str(oom).lower(), state["code"], str(lives(path)).lower(), since)
+    pid = state["pid"] if lives(path) else 0
+    print(str(oom).lower(), state["code"], str(lives(path)).lower(), pid, since)
     return 0
 
 
@@ -190,10 +199,12 @@ def remove(words: list[str]) -> int:
     path = record(words[-1])
     if (HOME / "kept").exists():
         return fail("container is busy")
-    if path.exists():
-        if lives(path):
-            kill(words)
-        path.unlink()
+    if not path.exists():
+        missing(words[-1])  # newer ones say so, and are content
+        return 0
+    if lives(path):
+        kill(words)
+    path.unlink()
     return 0
 
 

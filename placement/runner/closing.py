@@ -55,9 +55,15 @@ def _told(record: ExitRecord, c: Container, ident: str, state: State, run_dir: s
     """Return the record with what the engine said of the end."""
     fields = {"name": c.name, "id": ident, "oom_killed": state.oom_killed, "code": state.code, "limit": c.limit}
     record = record._replace(container=fields)
-    if record.code in NO_CONTAINER and not state.began and record.stopped_by is None:
-        said = engine.sentence(_tail(os.path.join(run_dir, "stderr.log")), record.code)
+    if record.stopped_by is not None or record.code in (None, 0):
+        return record
+    log = _tail(os.path.join(run_dir, "stderr.log"))
+    if record.code in NO_CONTAINER and not state.began:
+        return record._replace(code=None, start_error=engine.sentence(log, record.code))
+    if record.code in (*NO_CONTAINER, 1) and (said := engine.no_program(log)):
         return record._replace(code=None, start_error=said)
+    if record.code in NO_CONTAINER and state.code is not None:
+        return record._replace(code=state.code)  # the client lost its daemon, and cannot tell how it ended
     return record
 
 

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 GRACE = "@grace"  # stands in a stop line for the seconds
 TAKES_S = 20.0  # seconds that an engine gets for one answer
 NO_CONTAINER = (125, 126, 127)  # codes by which a client says that nothing was run; a command may end with them, too
+OOM = "oom"  # beside the cidfile, where the client runs: podman before 5 has this made there, and tells of it nowhere
 _LONGEST = 1 << 16
+_BOOLS = frozenset(("true", "false"))
 _ADVICE = ("Run 'docker", "See 'docker", "Run 'podman", "See 'podman")
 
 
@@ -109,15 +111,33 @@ def begin_end(c: Container, grace_s: float) -> int | None:
 def look(c: Container, takes_s: float = TAKES_S) -> State:
     """Return what the engine says of the container."""
     code, said = ask(c.state, c.env, takes_s)
-    if code == 0 and len(words := said.split()) >= 4:
-        oom, ended, runs, since = words[:4]
-        number = int(ended) if ended.lstrip("-").isdecimal() else None
-        return State(True, runs == "true", not since.startswith("0001-"), oom == "true", number)
-    if "o such" in said and code is not None:  # "No such object", "no such container"
+    state = read_state(said) if code == 0 else None
+    if state is not None:
+        at_limit = os.path.lexists(os.path.join(os.path.dirname(c.cidfile), OOM))
+        return state._replace(oom_killed=state.oom_killed or at_limit)
+    if code is not None and unknown(said):
         return State(False)
     if not os.path.exists(c.state[0]) and not _seen(ident(c)):
         return State(False)  # the engine was removed from this machine, and nothing runs in what it made
     return State(None, why=said[-300:] or f"{c.state[0]} did not answer")
+
+
+def read_state(said: str) -> State | None:
+    """Return the state in what an engine said, None where it is none; warnings may stand around its line."""
+    for line in said.splitlines():
+        words = line.split()
+        if len(words) < 4 or not {words[0], words[2]} <= _BOOLS:
+            continue
+        number = int(words[1]) if words[1].lstrip("-").isdecimal() else None
+        pid, since = (words[3], words[4]) if words[3].isdecimal() and len(words) > 4 else ("0", words[3])
+        return State(True, words[2] == "true" or pid != "0", not since.startswith("0001-"), words[0] == "true", number)
+    return None
+
+
+def unknown(said: str) -> bool:
+    """Return whether an engine said that it has no such container; "no such host" or file is another trouble."""
+    lowered = said.lower()
+    return "no such object" in lowered or "no such container" in lowered
 
 
 def _seen(number: str) -> bool:
@@ -181,7 +201,26 @@ def _spawn(line: Sequence[str], env: Mapping[str, str], actions: list[Any]) -> i
 
 def sentence(log: str, code: int) -> str:
     """Return why nothing was run, from the end of what the client wrote: its own last words, without its advice."""
-    lines = [line.strip() for line in log.splitlines()]
-    told = [line for line in lines if line and not line.startswith(_ADVICE)]
+    told = _lines(log)
     why = told[-1][:600] if told else f"the container's client ended with code {code} and said nothing"
     return f"could not start: {why}"
+
+
+def no_program(log: str) -> str:
+    """Return why the program in a container was not run, "" where it was.
+
+    The engine's own first process, which counts as a container that began, says so as the last words of the log: tini
+    (docker) and ends with 126 or 127, catatonit (podman) and ends with 1.
+    """
+    last = _lines(log)[-1:]
+    if not last or not (
+        (last[0].startswith("[FATAL tini (") and "] exec " in last[0])
+        or (last[0].startswith("ERROR (catatonit:") and "failed to exec pid1" in last[0])
+    ):
+        return ""
+    return f"could not start: its image has no such program, or none that can be run there: {last[0][:600]}"
+
+
+def _lines(log: str) -> list[str]:
+    lines = [line.strip() for line in log.splitlines()]
+    return [line for line in lines if line and not line.startswith(_ADVICE)]

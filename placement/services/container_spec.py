@@ -87,7 +87,8 @@ def spec(
         "env": own,
     }
     line = {"argv": containers.run_command(c), "setup": "", "account": None, "env": {**own_way, **own}}
-    return {**line, "container": dealt}
+    # Not where the job can write: podman's helper makes a file in the folder in which its client is started, as root.
+    return {**line, "cwd": str(run_dir / "control"), "container": dealt}
 
 
 def _without_shim(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
@@ -104,6 +105,9 @@ def _without_shim(variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
 
 
 def _mounts(job: Job, run_dir: Path) -> tuple[str, ...]:
+    for folder in settings.CONTAINER_MOUNTS:
+        if not os.path.isdir(folder):  # docker would make it, as root
+            raise Refused(f"TIDEGATE_CONTAINER_MOUNTS names {folder}, and there is no such folder on this node")
     folders = tuple(dict.fromkeys([job.cwd, str(run_dir / "receipts"), *map(str, settings.CONTAINER_MOUNTS)]))
     for folder in folders:
         if ":" in folder:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from placement.domain.containing import containers
+from placement.runner.engine import unknown
 
 Ask = Callable[[Sequence[str]], str]
 _AGAIN_AFTER = 60.0  # seconds after which an engine that did not answer is asked again
@@ -63,7 +64,7 @@ class Labels:
             try:
                 label = self._ask(containers.label_command(engine, ident)).strip()
             except OSError as error:
-                if "o such" not in str(error):  # it is the other engine's, or gone
+                if not unknown(str(error)):  # it is the other engine's, or gone
                     self._quiet_until[engine] = time.monotonic() + _AGAIN_AFTER
                     continue
                 asked = True

@@ -64,7 +64,7 @@ def told() -> dict[str, Any]:
         code, answer = engine.ask(containers.version_command(path), client_environment(), _QUICK_S)
         if code == 0:
             works.append(name)
-            said.append(f"{name} {answer.split()[0] if answer else 'of unknown version'} answers")
+            said.append(f"{name} {answer.split()[-1] if answer else 'of unknown version'} answers")
         else:
             said.append(f"{name} does not answer: {' '.join(answer.split())[-200:] or code}")
     return {"works": works, "sentence": "; ".join(said)}

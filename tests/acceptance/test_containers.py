@@ -84,7 +84,7 @@ def test_a_cancel_ends_the_container_and_only_then_the_run(docker: Docker) -> No
     assert not docker.there()
     assert (ended.stopped_by, ended.code, ended.leftovers) == ("cancel", 5, ())
     assert b"bye" in run.log()
-    assert ["stop", "--time", "1", NAME] in docker.asked()
+    assert ["stop", "-t", "1", NAME] in docker.asked()
 
 
 def test_one_that_does_not_hear_is_killed_after_its_grace_and_at_once_by_the_watchdog(docker: Docker) -> None:
@@ -147,7 +147,7 @@ def test_without_a_runner_a_cancel_ends_it_all_the_same(docker: Docker) -> None:
     assert look(run.dir).phase is Phase.UNSUPERVISED
     assert request_stop(run.dir, "cancel") == "signalled"
     until(lambda: gone(pid), 20, "the container's end")
-    assert ["stop", "--time", "1", NAME] in docker.asked()
+    assert ["stop", "-t", "1", NAME] in docker.asked()
 
 
 def test_its_memory_limit_is_told_before_it_is_removed(docker: Docker) -> None:
@@ -160,7 +160,12 @@ def test_its_memory_limit_is_told_before_it_is_removed(docker: Docker) -> None:
 
 
 @pytest.mark.parametrize(
-    "image, words", [("missing/x", "pull access denied"), ("nothing/x", "executable file not found")]
+    "image, words",
+    [
+        ("missing/x", "pull access denied"),
+        ("broken/x", "could not select device driver"),
+        ("nothing/x", "its image has no such program, or none that can be run there: [FATAL tini (7)] exec -c failed"),
+    ],
 )
 def test_what_never_ran_could_not_be_started_in_the_engines_own_words(docker: Docker, image: str, words: str) -> None:
     ended = docker.run("true", image).ended()

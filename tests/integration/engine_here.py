@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from placement.domain.containing.containers import ENGINES
 from placement.models import Job
 from placement.services import containing, lifecycle
 from tests.engines import Docker
@@ -23,6 +25,11 @@ STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
 def node_with(engine: Docker, settings: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
     """Make a node that finds this engine on its PATH; files that change how it behaves are gone afterwards."""
     monkeypatch.setenv("PATH", f"{engine.folder}{os.pathsep}{os.environ['PATH']}")
+    which = shutil.which
+    ours = str(engine.folder)  # a real podman of this machine is not there
+    monkeypatch.setattr(
+        shutil, "which", lambda name, **more: which(name, **({"path": ours} if name in ENGINES else more))
+    )
     monkeypatch.setenv("DOCKER_FAKE", str(engine.home))
     settings.CONTAINERS, settings.CONTAINER_MOUNTS, settings.RAM_LIMIT = "auto", [], "watched"
     with here(settings, folder) as made:

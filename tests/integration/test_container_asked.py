@@ -90,7 +90,7 @@ def test_an_account_of_its_own_its_device_and_the_shim_are_in_the_line(
     node: Here, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(accounts, "may_enter", lambda account, folder: True)
-    settings.CONTAINER_MOUNTS = [Path("/srv/data")]
+    settings.CONTAINER_MOUNTS = [Path("/srv")]
     job = Job(
         pk=7,
         attempt=1,
@@ -114,11 +114,12 @@ def test_an_account_of_its_own_its_device_and_the_shim_are_in_the_line(
     assert volumes == [
         "/work:/work",
         f"{tmp_path}/receipts:{tmp_path}/receipts",
-        "/srv/data:/srv/data",
+        "/srv:/srv",
         f"{shim}:{shim}:ro",
         f"{asks}:{asks}:ro",
         f"{door}:{door}:ro",
     ]
+    assert made["cwd"] == str(tmp_path / "control")  # podman makes a file where its client is started
     assert line[line.index("--user") + 1] == "1234:1235"
     assert line[line.index("--gpus") + 1] == '"device=GPU-a"'
     first, last, _ = line[-1].split("\n")
@@ -147,6 +148,10 @@ def test_an_account_of_its_own_its_device_and_the_shim_are_in_the_line(
         container_spec.spec(
             Job(pk=7, attempt=1, node="testnode", cwd="/a:b", image="x"), tmp_path, {"command": "x"}, bob, {}, None
         )
+    settings.CONTAINER_MOUNTS = [tmp_path / "none"]
+    with pytest.raises(Refused, match=f"names {tmp_path}/none, and there is no such folder on this node"):
+        container_spec.spec(job, tmp_path, {"command": "x"}, bob, {}, None)
+    settings.CONTAINER_MOUNTS = []
     with pytest.raises(Refused, match="LD_PRELOAD"):
         container_spec.spec(job, tmp_path, {"command": "x"}, bob, {"LD_PRELOAD": "x"}, None)
 

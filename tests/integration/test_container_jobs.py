@@ -134,7 +134,7 @@ def test_a_job_whose_runner_was_killed_ends_with_its_container(node: Here, engin
     assert gone(pid)
     assert name not in engine.names()
     assert job.outcome == Outcome.CANCELLED
-    assert ["stop", "--time", "1", name] in engine.asked()
+    assert ["stop", "-t", "1", name] in engine.asked()
 
 
 def test_a_container_that_ended_unseen_tells_its_code(node: Here, engine: Docker, tmp_path: Path) -> None:

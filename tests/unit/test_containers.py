@@ -136,10 +136,10 @@ def test_what_no_line_of_a_file_can_hold_stays_in_the_environment() -> None:
 
 
 def test_the_lines_that_end_it_and_ask_about_it() -> None:
-    assert stop_command("docker", "n") == ["docker", "stop", "--time", "@grace", "n"]
+    assert stop_command("docker", "n") == ["docker", "stop", "-t", "@grace", "n"]
     assert kill_command("docker", "n") == ["docker", "kill", "n"]
     assert remove_command("podman", "n") == ["podman", "rm", "--force", "n"]
-    told = "{{.State.OOMKilled}} {{.State.ExitCode}} {{.State.Running}} {{.State.StartedAt}}"
+    told = "{{.State.OOMKilled}} {{.State.ExitCode}} {{.State.Running}} {{.State.Pid}} {{.State.StartedAt}}"
     assert state_command("docker", "n")[-2:] == [told, "n"]
     assert limit_command("docker", "n", 5)[1:] == ["update", "--memory", "5b", "--memory-swap", "5b", "n"]
     assert list_command("podman")[:3] == ["podman", "ps", "--all"]

@@ -125,7 +125,7 @@ def shell_text(command: str, setup: str, python_first: str = "", python_last: st
 
 def stop_command(engine: str, name: str) -> list[str]:
     """Return the line that ends a container politely, and by force after the grace that stands for ``GRACE``."""
-    return [engine, "stop", "--time", GRACE, name]
+    return [engine, "stop", "-t", GRACE, name]  # its long name differs from version to version
 
 
 def kill_command(engine: str, name: str) -> list[str]:
@@ -134,12 +134,13 @@ def kill_command(engine: str, name: str) -> list[str]:
 
 
 def state_command(engine: str, name: str) -> list[str]:
-    """Return the line that tells of a container, in four words.
+    """Return the line that tells of a container, in five words.
 
-    Whether it was killed at its memory limit ("true"), its exit code, whether it runs ("true"), and since when, which
-    begins with "0001-" where it never ran.
+    Whether it was killed at its memory limit ("true"), its exit code, whether it runs ("true"), its first process (0
+    for none: podman says of one that is being stopped or paused that it does not run), and since when, which begins
+    with "0001-" where it never ran.
     """
-    told = "{{.State.OOMKilled}} {{.State.ExitCode}} {{.State.Running}} {{.State.StartedAt}}"
+    told = "{{.State.OOMKilled}} {{.State.ExitCode}} {{.State.Running}} {{.State.Pid}} {{.State.StartedAt}}"
     return [engine, "inspect", "--format", told, name]
 
 
