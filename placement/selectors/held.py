@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Min
 from django.utils import timezone
 
 from calibration.domain.resources import gib
@@ -19,7 +20,7 @@ from placement.domain.ending.watch_policy import SAID, in_force
 from placement.domain.jobs import State
 from placement.domain.world.requests import Exclusive, Gpu
 from placement.inside import UNHELD
-from placement.models import Job, Node
+from placement.models import Device, Job, Lease, Node
 from placement.selectors import pruned, tanks
 from placement.selectors.wording import listing, mapping, whole
 
@@ -56,6 +57,7 @@ class ChargeRow:
 class Drawn:
     """What the chart of one kind of memory is made of. ``levels`` in bytes; unix seconds."""
 
+    pool: str
     trace: Trace
     levels: Mapping[str, int | None]
     start: int
@@ -143,32 +145,49 @@ def _listed(found: Sequence[Any]) -> str:
     return ", ".join(str(one) for one in found[:5]) + (", …" if len(found) > 5 else "")
 
 
+def lent(job: Job) -> tuple[str, ...]:
+    """Return the devices that a job took from inside itself, those that it let go of too, in the order of the first."""
+    if not job.charges:
+        return ()
+    blind = Device.objects.filter(measurable=False).values("uuid")
+    rows = Lease.objects.filter(job=job.pk, request__isnull=False).exclude(pool__in=[RAM, *job.devices])
+    first = rows.exclude(pool__in=blind).values("pool").annotate(first=Min("pk")).order_by("first")
+    return tuple(first.values_list("pool", flat=True))
+
+
 def kinds(job: Job, names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return what a job's charts are about, () for one that ended without having started: of a group each device."""
+    """Return what a job's charts are about, () for one that ended without having started: of several each device."""
     if job.state == State.FINISHED and (job.started_at is None or not job.charges):
         return ()
     takes_device = bool(job.device) if job.charges else job.gpu != Gpu.NONE
-    if any(mapping(charge).get("unread") for charge in mapping(job.charges).values()):
-        return (("ram", "RAM"),)  # nobody measured the rest
+    more, own = lent(job), len(job.devices)
     devices = [("device", "Device memory")] if takes_device else []
-    if len(job.devices) > 1:
-        devices = [(f"device-{number}", names.get(uuid, uuid)) for number, uuid in enumerate(job.devices)]
+    if more or own > 1:
+        devices = [(f"device-{number}", names.get(uuid, uuid)) for number, uuid in enumerate((*job.devices, *more))]
+        devices[own:] = [(kind, f"{name}, asked for as it ran,") for kind, name in devices[own:]]
+    if any(mapping(charge).get("unread") for charge in mapping(job.charges).values()):
+        devices = devices[own:] if more else []  # nobody measured the others
     return (*devices, ("ram", "RAM"))
 
 
 def pool_of(job: Job, kind: str) -> str:
-    """Return the pool that "ram", "device" (the first) or "device-1" (counted from 0) is of a job, "" for none."""
+    """Return the pool that "ram", "device" (the first) or "device-1" (counted from 0) is of a job, "" for none.
+
+    Those that it took from inside itself come after those with which it started.
+    """
     if kind == "ram":
         return RAM
     number = int(kind.removeprefix("device").lstrip("-") or 0)
-    return job.devices[number] if number < len(job.devices) else ""
+    pools = job.devices if number < len(job.devices) else (*job.devices, *lent(job))
+    return pools[number] if number < len(pools) else ""
 
 
 def drawn(job: Job, kind: str) -> Drawn | None:
     """Return what the chart of a kind shows (see ``pool_of``), None where the job holds none or has not started."""
     pool = pool_of(job, kind)
     charge = mapping(mapping(job.charges).get(pool))
-    if not pool or not charge or job.started_at is None:
+    inside = pool not in (RAM, *job.devices)  # taken from inside: drawn when it is let go, too
+    if not pool or not (charge or inside) or job.started_at is None:
         return None
     start, end = _second(job.started_at), _second(job.ended_at or timezone.now())
     need = mapping(mapping(mapping(job.estimate).get("pools")).get("ram" if kind == "ram" else "vram")).get("need")
@@ -176,12 +195,12 @@ def drawn(job: Job, kind: str) -> Drawn | None:
     levels = {
         "cap": whole(charge.get("cap")),
         "charge": granted,
-        "at_start": at_start if at_start != granted else None,
-        "estimate": whole(need),
+        "at_start": at_start if at_start != granted and not inside else None,
+        "estimate": None if inside else whole(need),
     }
     measured = whole(mapping(job.used).get(pool)) is not None
     trace = of_owner(job.node, pool, f"job:{job.pk}", start, end, measured)
-    return Drawn(trace, levels, start, max(end, start + 1))
+    return Drawn(pool, trace, levels, start, max(end, start + 1))
 
 
 def _second(at: datetime) -> int:

@@ -12,6 +12,7 @@ from placement.domain.jobs import State
 from placement.domain.submitting.arrays import with_index
 from placement.domain.submitting.taken import Kind
 from placement.domain.world.requests import Exclusive
+from placement.inside import UNHELD
 from placement.models import Job
 from placement.selectors import expected, progress, tanks, verdict, wording
 from placement.selectors.expected import Expected
@@ -157,6 +158,7 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
     aside = mapping(mapping(job.charges).get(RAM)) if own else {}
     ram = whole(mapping(job.used).get(RAM))
     share = min(100.0, round(used / granted * 100)) if used is not None and granted else None
+    inside = _inside(job, devices)
     unread = any(mapping(mapping(job.charges).get(pool)).get("unread") for pool in pools)
     return RunningRow(
         id=job.pk,
@@ -165,11 +167,11 @@ def running(job: Job, devices: Mapping[str, str]) -> RunningRow:
         workers=job.workers,
         chip=wording.rung_class(job.basis) if job.basis else "",
         rung=wording.rung(job.basis),
-        where=" + ".join(devices.get(uuid, uuid) for uuid in job.devices) or f"RAM of {job.node}",
+        where=" + ".join([*(devices.get(d, d) for d in job.devices or [f"RAM of {job.node}"]), *inside]),
         tone=tanks.tone(job.pk),
         used=_used(job, used, granted, unread=unread),
         exact=f"{used:,} bytes" if used is not None else "not measured",
-        each=_each([(devices.get(pool, pool), use) for pool, use in zip(pools, uses, strict=True)]),
+        each=_each([(devices.get(pool, pool), use) for pool, use in zip(pools, uses, strict=True)], inside),
         cap="" if _alone(job) else "not measured" if unread else _caps([_charged(job, pool, "cap") for pool in pools]),
         ram=f"RAM {wording.of(wording.steady(ram), whole(aside.get('granted')))}" if aside else "",
         filled=share,
@@ -185,10 +187,24 @@ def _charged(job: Job, pool: str, what: str) -> int | None:
     return whole(mapping(mapping(job.charges).get(pool)).get(what))
 
 
-def _each(uses: Sequence[tuple[str, int | None]]) -> str:
-    """Return "gpu0 2.0 GiB · gpu1 3.0 GiB", "" of no group."""
-    words = (f"{name} {'not measured' if used is None else gib(wording.steady(used))}" for name, used in uses)
-    return " · ".join(word.replace(" ", "\N{NO-BREAK SPACE}") for word in words) if len(uses) > 1 else ""
+def _inside(job: Job, devices: Mapping[str, str]) -> dict[str, str]:
+    """Return what a job uses of each device that it took from inside itself, by its name: "2.0 of 6.0 GiB"."""
+    found = {}
+    for pool, charge in mapping(job.charges).items():
+        if pool in (RAM, *job.devices) or mapping(charge).get(UNHELD):
+            continue
+        used, granted = whole(mapping(job.used).get(pool)), whole(mapping(charge).get("granted"))
+        much = f"{gib(granted)} booked" if used is None else wording.of(wording.steady(used), granted)
+        found[devices.get(pool, pool)] = much
+    return dict(sorted(found.items()))
+
+
+def _each(uses: Sequence[tuple[str, int | None]], inside: Mapping[str, str]) -> str:
+    """Return "gpu0 2.0 GiB · gpu1 3.0 GiB" of a group, and the same of what was taken from ``inside``; else ""."""
+    own = [f"{name} {'not measured' if used is None else gib(wording.steady(used))}" for name, used in uses]
+    words = [*(own if len(own) > 1 else []), *(f"{name} {much}" for name, much in inside.items())]
+    told = " · ".join(word.replace(" ", "\N{NO-BREAK SPACE}") for word in words)
+    return f"{told}, asked for as it ran" if inside else told
 
 
 def _caps(caps: Sequence[int | None]) -> str:

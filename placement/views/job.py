@@ -27,7 +27,6 @@ def page(request: HttpRequest, job_id: int) -> HttpResponse:
     row = found(job_id)
     context: dict[str, Any] = _context(request, row)
     context["private"] = job.private(request.user, row)
-    context["charts"] = held.kinds(row, devices.named())
     if context["private"]:
         context["variables"] = _variables(row)
         context["arguments"] = learned.arguments(row)
@@ -41,7 +40,8 @@ def page(request: HttpRequest, job_id: int) -> HttpResponse:
 def fragment(request: HttpRequest, job_id: int) -> HttpResponse:
     """Return the live part, 204 when the page shows it already; a finished job is the last answer."""
     context = _context(request, found(job_id), remedy.POLLED if kept.POLLED else 0.0)
-    if request.GET.get("v") == context["version"] and not context["page"].finished:
+    context["redrawn"] = request.GET.get("charts", context["drawn"]) != context["drawn"]
+    if request.GET.get("v") == context["version"] and not context["page"].finished and not context["redrawn"]:
         return HttpResponse(status=204)
     response = render(request, "placement/_job.html", context)
     return HttpResponseStopPolling(response.content) if context["page"].finished else response
@@ -56,7 +56,7 @@ def memory(request: HttpRequest, job_id: int, kind: str) -> HttpResponse:
     if drawn is None:
         return JsonResponse(chart.nothing())
     last = drawn.trace.at[-1] if drawn.trace.at else 0
-    version = f"{last}-{digest(tuple(drawn.levels.values()))}"
+    version = f"{last}-{digest((drawn.pool, *drawn.levels.values()))}"
     if request.GET.get("v") == version:
         return HttpResponse(status=204)
     return JsonResponse(chart.memory(drawn.trace, tanks.tone(job_id), drawn.levels, drawn.start, drawn.end, version))
@@ -185,7 +185,14 @@ def _raising(error: Exception) -> Callable[[], Any]:
 
 def _context(request: HttpRequest, row: Job, anyhow: float = 0.0) -> dict[str, Any]:
     shown = job.page(request.user, row, accounts.problem, anyhow)
-    return {"page": shown, "version": shown.version, "sees_log": access.sees_private(request.user, row)}
+    charts = held.kinds(row, devices.named())
+    return {
+        "page": shown,
+        "version": shown.version,
+        "sees_log": access.sees_private(request.user, row),
+        "charts": charts,
+        "drawn": ",".join(kind for kind, _ in charts),
+    }
 
 
 def _variables(row: Job) -> list[str]:

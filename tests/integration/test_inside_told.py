@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from placement import inside, snapshots
-from placement.models import AuditEntry, InsideRequest, Job, Role
-from placement.selectors import devices
+from placement.models import AuditEntry, InsideRequest, Job, Lease, Role
+from placement.selectors import devices, held, rows
 from tests.integration.asking import asks, cycle, on_gpu1
 from tests.integration.rows import GIB, UUIDS, a_user
 
@@ -46,9 +50,43 @@ def test_the_tick_s_row_shows_what_was_granted_since(job: Job) -> None:
     assert UUIDS[0] not in inside.mirrored(job, {})
 
 
+def test_what_was_taken_from_inside_is_in_its_row_and_has_a_chart_also_when_it_is_let_go(
+    client: Client, job: Job
+) -> None:
+    client.force_login(job.user)
+    names = {UUIDS[0]: "gpu0", UUIDS[1]: "gpu1"}
+    shown = client.get(f"/jobs/{job.pk}").content.decode()
+    assert held.kinds(job, names) == (("device", "Device memory"), ("ram", "RAM"))
+    row = cycle(asks(job, 6, "a", device_id=0))
+    inside.brought_up([job])
+    job.used = {**job.used, UUIDS[0]: 2 * GIB}
+    job.save(update_fields=["charges", "used"])
+    line = rows.running(job, names)
+    assert line.where == "gpu1 + gpu0"
+    assert line.each.replace("\N{NO-BREAK SPACE}", " ") == "gpu0 2.0 of 6.0 GiB, asked for as it ran"
+    two = (("device-0", "gpu1"), ("device-1", "gpu0, asked for as it ran,"), ("ram", "RAM"))
+    assert held.kinds(job, names) == two
+    drawn = held.drawn(job, "device-1")
+    assert drawn is not None
+    assert (drawn.pool, drawn.levels["charge"], drawn.levels["estimate"]) == (UUIDS[0], 6 * GIB, None)
+
+    (poll,) = re.findall(r'hx-get="(/jobs/\d+/fragment[^"]*)"', shown)
+    part = client.get(unescape(poll), headers={"HX-Request": "true"}).content.decode()
+    assert 'id="job-charts" hx-swap-oob="true"' in part
+    assert f"/jobs/{job.pk}/memory/device-1" in part
+    (poll,) = re.findall(r'hx-get="(/jobs/\d+/fragment[^"]*)"', part)
+    assert "job-charts" not in client.get(unescape(poll), headers={"HX-Request": "true"}).content.decode()
+
+    Lease.objects.filter(request=row).update(released_at=timezone.now())
+    inside.brought_up([job])
+    assert held.kinds(job, names) == two
+    assert held.drawn(job, "device-1") is not None
+    assert rows.running(job, names).where == "gpu1"
+
+
 def test_the_page_and_the_api_tell_what_a_job_holds_and_asked_for(client: Client, job: Job) -> None:
     olga = a_user("olga", Role.OPERATOR)
-    held, waits = cycle(asks(job, 6, "a", device_id=0)), asks(job, 9, "b", device_id=1)
+    granted, waits = cycle(asks(job, 6, "a", device_id=0)), asks(job, 9, "b", device_id=1)
     flags = inside.waits([job.pk], {UUIDS[1]: "gpu1"})
     assert flags == {job.pk: ["waits for 9.0 GiB on gpu1"]}
     client.force_login(job.user)
@@ -57,17 +95,17 @@ def test_the_page_and_the_api_tell_what_a_job_holds_and_asked_for(client: Client
     assert "6.0 GiB on gpu0" in text
     assert "Take it back" not in text
     told = client.get(f"/api/v1/jobs/{job.pk}/requests").json()["requests"]
-    assert [(one["id"], one["state"]) for one in told] == [(waits.pk, "waiting"), (held.pk, "granted")]
-    assert client.post(f"/jobs/{job.pk}/requests/{held.pk}/revoke").status_code == 403
+    assert [(one["id"], one["state"]) for one in told] == [(waits.pk, "waiting"), (granted.pk, "granted")]
+    assert client.post(f"/jobs/{job.pk}/requests/{granted.pk}/revoke").status_code == 403
 
     client.force_login(olga)
     assert "Take it back" in client.get(f"/jobs/{job.pk}").content.decode()
-    client.post(f"/jobs/{job.pk}/requests/{held.pk}/revoke")
-    held.refresh_from_db()
-    assert held.revoke_at is not None
-    assert held.revoked_by == "olga"
+    client.post(f"/jobs/{job.pk}/requests/{granted.pk}/revoke")
+    granted.refresh_from_db()
+    assert granted.revoke_at is not None
+    assert granted.revoked_by == "olga"
     assert "being taken back" in client.get(f"/jobs/{job.pk}").content.decode()
-    again = client.post(f"/api/v1/jobs/{job.pk}/requests/{held.pk}/revoke")
+    again = client.post(f"/api/v1/jobs/{job.pk}/requests/{granted.pk}/revoke")
     assert again.status_code == 409
     assert AuditEntry.objects.filter(action="revoke lease").count() == 1
 

@@ -59,7 +59,9 @@ class MemoryAsked(Query):
     """Which memory."""
 
     kind: Literal["device", "ram"] = "device"
-    number: int = Field(0, ge=0, lt=64, description="Of a group: which of its devices, as in devices, from 0.")
+    number: int = Field(
+        0, ge=0, lt=64, description="Which of its devices, as in devices, from 0; then those that it took as it ran."
+    )
 
 
 class Memory(Shape):
