@@ -30,7 +30,8 @@ class PoolEstimate:
     """The need of one kind of memory in bytes, None when nothing is known (``basis`` is cold_start then).
 
     ``rungs`` are all eight, best first; ``at_least`` is what runs that did not complete prove, also where
-    there is no need to raise. ``promise``: it was asked for to the byte, and stays whatever is used.
+    there is no need to raise. ``promise``: it was asked for to the byte, and stays whatever is used. ``said`` is a
+    person's word: the submitter's guess, else the author's preset.
     """
 
     kind: str
@@ -41,6 +42,15 @@ class PoolEstimate:
     notes: tuple[str, ...] = ()
     at_least: int | None = None
     promise: bool = False
+    said: int | None = None
+
+    @property
+    def booked(self) -> int | None:
+        """Return the need on a device that nobody measures: the larger of what was learned elsewhere and what was said.
+
+        No run there corrects a figure that is too small. None where neither is more than nothing: it has to be said.
+        """
+        return self.need if self.promise else max(self.need or 0, self.said or 0) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +146,8 @@ def _pool(
     seen = Seen(key, kind, current, older)
     rungs = tuple(_rung(rung, figure, rung is basis, knobs, seen) for rung, figure in figures.items())
     at_least = None if bound is None else bound.bytes
-    return PoolEstimate(kind, need, basis, margin_for(basis, need, knobs), rungs, tuple(notes), at_least)
+    said = hint if declared is None else declared
+    return PoolEstimate(kind, need, basis, margin_for(basis, need, knobs), rungs, tuple(notes), at_least, said=said)
 
 
 def _far_above(seen: int, declared: int, knobs: Knobs) -> bool:

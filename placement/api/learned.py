@@ -54,7 +54,7 @@ def need(request: HttpRequest, ident: str, asked: Query[NeedAsked]) -> dict[str,
     """Say what a run with so many workers would be charged, with the whole ladder."""
     _, found = learned(ident, asked.key)
     workers = asked.workers or found.workers
-    return {"workers": workers, "estimate": estimate_json(found.estimate(workers))}
+    return {"workers": workers, "estimate": estimate_json(found.charged(workers))}
 
 
 @noun.change("/workloads/{str:ident}/mark", WorkloadSaid, Role.OPERATOR, sample={"run": 7, "what": "atypical"})

@@ -17,10 +17,12 @@ from calibration.domain.resources import gib
 from calibration.domain.standing import Standing
 from calibration.models import Known, Pin
 from placement import estimates, snapshots
+from placement.domain.admission.demands import promised
 from placement.domain.admission.wire import estimate_json
 from placement.domain.leasing import cycles_text
 from placement.domain.submitting.guesses import Remark
 from placement.domain.world.known_asks import from_json
+from placement.domain.world.requests import Gpu, Request
 from placement.models import AskedLater, AuditEntry, Workload
 from placement.selectors import ladder, needs, subjects, wording, workload_runs, workloads
 from placement.selectors.ladder import Ladder
@@ -53,6 +55,15 @@ class Learned:
         """Return what a run with so many workers would need."""
         job = subjects.draft(self.subject, self.params, workers, self.gpu, self.sources)
         return estimates.estimate_of(job, rows.version(), snapshots.knobs_now()[1])
+
+    def charged(self, workers: int) -> Estimate:
+        """Return what such a run would be charged: what its definition reserves exactly, else what was learned."""
+        found, row = self.estimate(workers), self.subject.definition
+        said = (row.placement or {}) if row else {}
+        if row is None or said.get("memory") != "exact":
+            return found
+        names = ("min_devices", "max_devices", "prefer_max", "per_device_memory", "group_memory", "even")
+        return promised(Request(Gpu(row.gpu), **{name: said[name] for name in names if name in said}), found)
 
     @property
     def workers(self) -> int:
@@ -132,7 +143,7 @@ def learned(subject: Subject, digest: str = "") -> Learned | None:
 
 def charge(found: Learned, workers: int) -> Charge:
     """Return what a run with so many workers would be charged."""
-    estimate = estimate_json(found.estimate(workers))
+    estimate = estimate_json(found.charged(workers))
     margins = [
         f"{gib(margin)} {KINDS[kind]}"
         for kind in found.kinds
@@ -140,7 +151,7 @@ def charge(found: Learned, workers: int) -> Charge:
     ]
     return Charge(
         workers=workers,
-        needs=needs.by_kind(estimate),
+        needs=needs.of_next(estimate, found.subject.definition),
         beside=f"{' and '.join(margins)} must stay free beside it" if margins else "",
         ladders=ladder.ladders(estimate),
         edited=bool(found.runs) and found.runs[0].row.key.fingerprint != found.sources,

@@ -143,7 +143,7 @@ def _line(
         runs=times,
         failed=failed,
         last=last,
-        needs=needs.by_kind(estimate),
+        needs=needs.of_next(estimate, subject.definition),
         spread=spread(runs, main),
         usual=usual(runs),
         remark=next((r for k in ("vram", "ram") if (r := remark(subject, runs, k)) is not None), None),

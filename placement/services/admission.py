@@ -153,10 +153,10 @@ def _unread(snapshot: Snapshot, grant: Grant) -> frozenset[str]:
     return frozenset(device.uuid for device in there if device.uuid in grant.devices and not device.measurable)
 
 
-def _for_good(waiting: Waiting) -> dict[str, Any]:
+def _for_good(waiting: Waiting, booked: int) -> dict[str, Any]:
     """Return what a charge says of a device that nobody measures: booked so until the end, and not learned from."""
     need = waiting.estimate.pools["vram"]
-    return {"unread": True, "settled": True, "basis": (Basis.DECLARED if need.need is None else need.basis).word}
+    return {"unread": True, "settled": True, "basis": (need.basis if booked == need.need else Basis.DECLARED).word}
 
 
 def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
@@ -176,7 +176,7 @@ def _admit(waiting: Waiting, decision: Decision, snapshot: Snapshot) -> bool:
             "settled": False,
             "note": "",
             **({"promise": True} if is_promise(waiting.estimate, pool == RAM) else {}),
-            **(_for_good(waiting) if pool in unread else {}),
+            **(_for_good(waiting, amount) if pool in unread else {}),
             **_before(snapshot, grant.node, pool),
         }
         for pool, amount in grant.charges.items()

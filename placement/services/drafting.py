@@ -16,15 +16,14 @@ from django.contrib.auth.models import User
 
 from calibration.domain.fingerprint import fingerprint
 from calibration.domain.keys import typed_command_key, workload_key
-from placement.domain.declaring.declarations import folded
 from placement.domain.ending import retries
 from placement.domain.errors import NotYours, Refused
 from placement.domain.submitting import terms
 from placement.domain.submitting.group_keys import on_devices
 from placement.domain.submitting.submission import Submission, problems
 from placement.domain.world.requests import Gpu
-from placement.models import Device, IrrelevantArgument, Job, Role, Workload
-from placement.services import members, secrets
+from placement.models import IrrelevantArgument, Job, Role, Workload
+from placement.services import asked_device, members, secrets
 
 
 @dataclass
@@ -70,7 +69,7 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
     command = submission.command
     if workload:
         command = _filled(workload, submission.params, wrong)
-    device = _device(submission, wrong)
+    device = asked_device.uuid_of(submission, workload, wrong)
     if not _says_how_often(submission, workload):
         wrong["retry_times"] = "Say how many further tries there may be, or leave their ends and their wait empty, too."
     if not (command or submission.argv) and not wrong:
@@ -108,26 +107,6 @@ def draft(user: User, submission: Submission, keys: Keys | None = None) -> Job:
     )
     _set_key(job, keys or Keys())
     return job
-
-
-def _device(submission: Submission, wrong: dict[str, str]) -> str | None:
-    """Return the UUID of the device that is asked for by it or by its name; what no device has is left to the gate."""
-    asked = (submission.device or "").strip()
-    if not asked:
-        return submission.device
-    there = Device.objects.filter(retired=False).order_by("node__name")
-    if submission.node:
-        there = there.filter(node__name=submission.node)
-    known = list(there.values_list("uuid", "name", "node__name"))
-    alike = [one for one in known if folded(one[1]) == folded(asked)]
-    found = {uuid: node for uuid, name, node in alike if name == asked or asked not in {one[1] for one in alike}}
-    if not found or any(uuid == asked for uuid, _, _ in known):
-        return asked
-    if len(found) > 1:
-        names = ", ".join(found.values())
-        wrong["device"] = f"There is a {asked} on each of {names}; say which node, or the UUID of the device."
-        return None
-    return next(iter(found))
 
 
 def _devices_wanted(submission: Submission) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from django.test import Client
 from calibration import clock
 from calibration.domain.windows import Window
 from placement import snapshots
-from placement.models import Device, Job, Node, Role
+from placement.models import Device, Job, Node, Role, Workload
 from placement.selectors.submit import preselect
 from placement.services import admission, cycle_row, device_environment, nodes, reserving, taking
 from placement.services.capping import stand
@@ -50,6 +50,11 @@ class TestRunning:
         later = settled(job, Window(started_at=0.0), 9999.0, knobs, 0)
         assert later[row.uuid]["held"] == 4 * GIB
         assert stand(job)["kind"] == "unread"
+
+    def test_who_says_more_than_is_known_of_it_is_booked_with_that(self, ann: Any, node: Node) -> None:
+        row = tpu(ann, node)
+        job = asks(ann, workload=Workload.objects.create(name="w", hint_vram=2 * GIB), declared_vram=4 * GIB)
+        assert (job.charges[row.uuid]["granted"], job.charges[row.uuid]["basis"]) == (4 * GIB, "declared")
 
     def test_without_bytes_it_is_refused_in_words_and_alone_it_has_the_whole(
         self, client: Client, ann: Any, node: Node

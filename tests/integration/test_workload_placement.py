@@ -11,7 +11,7 @@ from django.test import Client
 
 from calibration.domain import keys
 from placement.domain.submitting import workloads as domain
-from placement.models import Job, Role, Workload
+from placement.models import Device, Job, Node, Role, Workload
 from placement.services import workloads as service
 from tests.integration.rows import GIB, UUIDS, a_machine, a_user
 from tests.integration.test_workload_forms import sent
@@ -92,12 +92,35 @@ def test_over_the_api_a_submission_may_say_otherwise(client: Client, ada: User) 
     assert submitted(client, gpu="none").request().gpu == "none"
 
 
+def test_a_node_that_a_submission_says_keeps_the_workloads_device_where_that_node_has_it(
+    client: Client, ada: User
+) -> None:
+    service.define(ada, 'name = "train"\ncommand = "true"\ngpu = "one"\ndevice = "gpu1"\n')
+    here, there = Node.objects.get().name, Node.objects.create(name="other")
+    assert submitted(client, node=here, declared_vram="1 GiB").device_wanted == UUIDS[1]
+    said = submitted(client, node="other")["error"]["fields"]
+    assert said == {
+        "node": f"train asks for gpu1, which is on {here} and not on other: say a device of other, too, or leave the "
+        "node out."
+    }
+    assert "gpu1 is on" in submitted(client, node="other", device="GPU1")["error"]["fields"]["device"]
+    Device.objects.create(uuid="GPU-other", node=there, name="gpu1", index=1, declared=GIB)
+    told = client.post(
+        "/api/v1/jobs", json.dumps({"workload": "train", "cwd": "/tmp", "node": "nowhere"}), "application/json"
+    )
+    assert "there is no node nowhere" in told.json()["error"]["message"]
+
+
 def test_what_is_reserved_exactly_is_told_beside_what_is_learned(client: Client, ada: User) -> None:
     client.post("/workloads/define", sent(**GROUP))
     said = (
         "Its definition asks for a group of 2 devices, 6.0 GiB reserved of all together, divided by their room: that is"
     )
     assert said in client.get(HERE).content.decode()
+    here = client.get("/workloads").context["found"].unrun[0].needs[0]
+    assert (here.rung, here.amount, here.words) == ("reserved", "6.0 GiB", "device memory of all together")
+    pool = client.get(f"/api/v1{HERE}/need").json()["estimate"]["pools"]["vram"]
+    assert (pool["need"], pool["basis"]) == (3 * GIB, "declared")  # of each
     client.post("/workloads/define", sent(name="other", gpu="one"))
     assert "that is what a run is charged" not in client.get(f"/workloads/{keys.named('other')}").content.decode()
 

@@ -20,7 +20,7 @@ from placement.domain.planning.soonest_sets import kept_set
 from placement.domain.unblocking.remedies import remedies
 from placement.domain.world.requests import Exclusive, Gpu, Request
 from placement.domain.world.snapshot import Device, KeptPlan, Snapshot
-from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting
+from tests.builders import GIB, a_device, a_node, a_running, a_snapshot, a_waiting, an_estimate
 from tests.examples import examples
 from tests.unit.test_verdicts import worlds
 
@@ -124,6 +124,27 @@ def test_without_bytes_it_is_asked_for_them_or_takes_the_whole_alone() -> None:
         assert whole.grant is not None
         assert whole.grant.charges["GPU-0"] == 16 * GIB
         assert whole.grant.basis == "declared"
+
+
+@pytest.mark.parametrize(
+    ("learned", "said", "booked"),
+    [(0, 8, 8), (2, 8, 8), (10, 8, 10), (None, 8, 8), (4, None, 4), (0, None, None), (0, 0, None)],
+)
+def test_what_was_learned_elsewhere_takes_nothing_from_what_a_person_said(
+    learned: int | None, said: int | None, booked: int | None
+) -> None:
+    estimate = an_estimate(None if learned is None else learned * GIB)
+    word = replace(estimate.pools["vram"], said=None if said is None else said * GIB)
+    estimate = replace(estimate, pools={**estimate.pools, "vram": word})
+    told = decide(a_snapshot(a_node(unread())), a_waiting(1, kind="TPU", estimate=estimate))
+    if booked is None:
+        assert "say how much device memory it takes" in told.headline
+        return
+    assert told.grant is not None
+    assert told.grant.charges["GPU-0"] == booked * GIB
+    measured = decide(a_snapshot(a_node(a_device())), a_waiting(1, estimate=estimate))
+    assert measured.grant is not None
+    assert (measured.grant.charges["GPU-0"] == (learned or 0) * GIB) is (learned is not None)
 
 
 def test_who_has_the_whole_is_no_first_run_that_settles() -> None:

@@ -78,6 +78,12 @@ def test_fewer_at_most_than_the_workload_takes_at_least_are_taken() -> None:
     assert beside({"gpu": "one", "exclusive": "device"}, {"gpu": "none"}) == {"gpu": "one"}
 
 
+def test_with_another_node_the_device_stays_and_with_another_device_no_node() -> None:
+    usual = {"gpu": "one", "node": "a", "device": "gpu1"}
+    assert beside(usual, {"node": "b"}) == {"gpu": "one", "device": "gpu1"}
+    assert beside(usual, {"device": "gpu2"}) == {"gpu": "one"}
+
+
 def test_it_is_told_in_words() -> None:
     assert told("none", {}) == "no device"
     assert told("one", {"per_device_memory": 4 * GIB, "device": "GPU-1"}) == (

@@ -120,6 +120,8 @@ def jobs(draw: st.DrawFn, job: int, there: tuple[Node, ...]) -> Waiting:
     if draw(st.integers(0, 5)) == 0:
         pools = {kind: replace(pool, at_least=7 * GIB) for kind, pool in estimate.pools.items()}
         estimate = replace(estimate, pools=pools)
+    if said := draw(st.sampled_from([0, 0, 3, 20])):
+        estimate = replace(estimate, pools={k: replace(p, said=said * GIB) for k, p in estimate.pools.items()})
     named = draw(st.sampled_from([None, None, None, *node.devices])) if gpu else None
     kept = draw(st.sampled_from([None] * 5 + [1050.0, 990.0]))
     several = gpu and named is None and draw(st.integers(0, 2)) == 0

@@ -12,13 +12,17 @@ from placement.domain.world.snapshot import Pool, Waiting
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked of one kind of pool. ``need`` None: nothing is known, cold-start rules charge it."""
+    """What is asked of one kind of pool. ``need`` None: nothing is known, cold-start rules charge it.
+
+    ``booked`` is the need on devices that nobody measures, None where it has to be said or the device taken alone.
+    """
 
     need: int | None
     margin: int
     basis: Basis
     at_least: int = 0  # proven by runs that died of memory; counts where there is no need
     exact: bool = False  # a promise, given whole or not at all
+    booked: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,9 @@ def demand_of(request: Request, estimate: Estimate) -> Demand:
         if found is None:
             return Ask(None, 0, Basis.COLD_START)
         if found.need is None:
-            return Ask(None, 0, Basis.COLD_START, found.at_least or 0)
+            return Ask(None, 0, Basis.COLD_START, found.at_least or 0, booked=found.booked)
         exact = kind == "vram" and request.exact
-        return Ask(found.need, found.margin or 0, found.basis, exact=exact)
+        return Ask(found.need, found.margin or 0, found.basis, exact=exact, booked=found.booked)
 
     return Demand(request, ask("ram"), None if request.gpu is Gpu.NONE else ask("vram"))
 
@@ -130,11 +134,14 @@ def at_most(ledger: reservations.Ledger, margin: int) -> int | None:
 
 
 def unread(ledger: reservations.Ledger, ask: Ask, *, alone: bool) -> Part:
-    """Return the part of a job of which no need is known, where none can be learned: the whole, if it is alone.
+    """Return the part of a device that nobody measures: what it is booked with there, else the whole, if it is alone.
 
     Beside others it has no place there before somebody says how much.
     """
-    whole = ledger.pool.declared
+    whole, need = ledger.pool.declared, ask.booked
+    if need is not None:
+        basis = ask.basis if need == ask.need else Basis.DECLARED
+        return Part(ledger, need, need, ask.margin, basis, False, whole)
     if not alone:
         return Part(ledger, None, whole, 0, ask.basis, False, -1, unsaid=True)
     return Part(ledger, whole, max(whole, ask.at_least), 0, Basis.DECLARED, False, whole)

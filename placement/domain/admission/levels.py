@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement.domain.world.reservations import Ledger, floor
 
 Asked = tuple[int | None, int, int]  # need (None: a first run), margin, what is proven where there is no need
-Ask = tuple[Asked, Asked]  # of the device, of RAM
+Ask = tuple[Asked, Asked, int | None]  # of the device, of RAM, of a device that nobody measures (None: unsaid)
 
 
 class Level:

@@ -219,7 +219,7 @@ class Board:
         lefts = [self.ledger(device.pool, device.measurable).left(vram.margin) or 0 for device in devices]
         rest = sorted(zip(lefts, devices, strict=True), key=lambda one: one[0])
         shares, found = request.shares(len(devices)), []
-        asked = {amount: replace(vram, need=amount) for amount in set(shares)}
+        asked = {amount: replace(vram, need=amount, booked=amount) for amount in set(shares)}
         for amount in shares:
             at = next((number for number, (left, _) in enumerate(rest) if left >= amount), -1)
             found.append(self.device_part(asked[amount], rest.pop(at)[1], alone))
@@ -236,7 +236,7 @@ class Board:
         ever = [max(0, (at_most(ledger, 0) or 0) - own) for ledger in ledgers]
         shares = by_room(amount, now if sum(now) >= amount and min(now) > 0 else ever)
         parts = [
-            self.device_part(replace(vram, need=share + own), device, request.exclusive)
+            self.device_part(replace(vram, need=share + own, booked=share + own), device, request.exclusive)
             for device, share in zip(devices, shares, strict=True)
         ]
         return sorted(parts, key=lambda part: -(part.need or 0))
@@ -257,7 +257,8 @@ class Board:
     def device_part(self, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
         """Return what is asked of a device with memory of its own, remembered until the pool changes."""
         ledger = self.ledger(device.pool, device.measurable)
-        key = "device", ask.need, ask.margin, ask.basis.value, ask.at_least, exclusive is Exclusive.NO or ask.exact
+        alone = exclusive is not Exclusive.NO and not ask.exact
+        key = "device", ask.need, ask.margin, ask.basis.value, ask.at_least, ask.booked, alone
         found: Part | None = ledger.answers.get(key)
         if found is None:
             found = ledger.answers[key] = self._of_device(ledger, ask, device, exclusive)
@@ -265,7 +266,7 @@ class Board:
 
     def _of_device(self, ledger: reservations.Ledger, ask: Ask, device: Device, exclusive: Exclusive) -> Part:
         most = at_most(ledger, ask.margin)
-        if ask.need is None and not ledger.measurable:
+        if not ledger.measurable:
             return unread(ledger, ask, alone=exclusive is not Exclusive.NO or device.exclusive_only)
         if ask.need is None:
             left = ledger.left(0)

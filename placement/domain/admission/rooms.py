@@ -17,7 +17,6 @@ from placement.domain.world.snapshot import Device, Node, Running, Waiting
 
 _UNKNOWN: Asked = (None, 0, 0)
 
-
 Fit = tuple[Spot | Several, Needs, bool]
 
 
@@ -227,4 +226,4 @@ def _ask(estimate: Estimate) -> Ask:
             found.append((None, 0, pool.at_least or 0))
         else:
             found.append((pool.need, pool.margin or 0, 0))
-    return found[0], found[1]
+    return found[0], found[1], pools["vram"].booked if "vram" in pools else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from placement.domain.admission import checks
 from placement.domain.admission.first_runs import fair_ram, first_run_least, first_run_ram
-from placement.domain.admission.levels import Ask, Level
+from placement.domain.admission.levels import Ask, Asked, Level
 from placement.domain.admission.places import Board, Place
 from placement.domain.world.requests import Exclusive
 from placement.domain.world.snapshot import Node, Running
@@ -90,7 +90,8 @@ class Spot:
 
     def fits(self, ask: Ask, alone: bool) -> Needs | None:
         """Return what the job would be charged in each pool, None where one has no room; not of unified memory."""
-        (vram, vram_margin, vram_least), (ram, ram_margin, ram_least) = ask
+        vram, vram_margin, vram_least = self.asked(ask)
+        ram, ram_margin, ram_least = ask[1]
         device, side = self.device, self.side
         found: Needs = ()
         if device is not None:
@@ -104,6 +105,11 @@ class Spot:
             need = side.ram.give(ram, ram_margin, 0, False)
         return None if need is None else (*found, (side.ram.pool, need, ram_margin))
 
+    def asked(self, ask: Ask) -> Asked:
+        """Return what is asked of its device."""
+        need, margin, least = ask[0]
+        return (need if self.device is None or self.device.measurable else ask[2]), margin, least
+
     def has_it(self, need: int | None, alone: bool) -> bool:
         """Return whether the job has the device alone: one of which no need is known also by the declaration's word."""
         return alone or (need is None and self.only)
@@ -114,11 +120,12 @@ class Spot:
             return ask[0][0] is None or ask[1][0] is None
         if self.device is not None and not self.device.measurable:
             return False  # the whole of it, by what is declared
-        return ask[1 if self.device is None else 0][0] is None
+        return (ask[1] if self.device is None else ask[0])[0] is None
 
     def ever(self, ask: Ask, alone: bool) -> bool:
         """Return whether the place could serve if nothing else were there; not of unified memory."""
-        (vram, vram_margin, vram_least), (ram, ram_margin, ram_least) = ask
+        vram, vram_margin, vram_least = self.asked(ask)
+        ram, ram_margin, ram_least = ask[1]
         device = self.device
         if device is not None and not device.could(vram, vram_margin, vram_least, self.has_it(vram, alone)):
             return False
@@ -166,7 +173,7 @@ class Evenly:
 
     def fits(self, place: Several) -> Needs | None:
         """Return what the group would be charged in each pool, None where one has no room or keeps it out."""
-        (_, margin, _), (_, ram_margin, _) = self._ask
+        margin, ram_margin = self._ask[0][1], self._ask[1][1]
         found = []
         for spot in place.members:
             device = spot.place.devices[0].uuid
@@ -183,7 +190,7 @@ class Evenly:
         return None if ram is None else (*found, (place.side.ram.pool, ram, ram_margin))
 
     def _give(self, spot: Spot) -> int | None:
-        need, margin, least = self._ask[0]
+        need, margin, least = spot.asked(self._ask)
         return (
             None
             if spot.device is None or spot.closed(self._wanted, self._inside)

@@ -51,7 +51,8 @@ def beside(usual: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Return what stands of a workload's placement where a submission says these fields itself.
 
     What only made sense with what is said otherwise now goes: its numbers with another ``gpu``, its amounts with
-    other ones, its node with another device, its device with more than one of them.
+    other ones, its node with another device, its device with more than one of them. With another node its device stays:
+    whether that node has it is for the draft to see.
     """
     gone: set[str] = set()
     gpu = said.get("gpu", usual.get("gpu"))
@@ -65,8 +66,10 @@ def beside(usual: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
         gone |= {*AMOUNTS} if "group_memory" in said else {*AMOUNTS, "even"}
     if any(said.get(name, 1) > 1 for name in COUNTS[:2]):
         gone |= {"device"}
-    if "node" in said or "device" in said:
+    if "device" in said:
         gone |= {"node", "device"}
+    if "node" in said:
+        gone |= {"node"}
     left = {name: value for name, value in usual.items() if name not in gone}
     if "min_devices" in said:
         left.pop("max_devices", None)  # so many, as where no workload says anything
