@@ -62,6 +62,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """An objection of several places; ``where`` names those that it is about, "" where that is all that stand open."""
+
+    row: CheckRow
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """A whole decision, the leading place first."""
 
@@ -85,7 +93,7 @@ class Verdict:
     @property
     def count(self) -> int:
         """Return how many questions passed, of all places together."""
-        return len(self.passed) + sum(len(place.passed) for place in self.places)
+        return len(self.passed) + (len(self.passed_once) or sum(len(place.passed) for place in self.places))
 
     @property
     def shown(self) -> tuple[Place, ...]:
@@ -94,8 +102,40 @@ class Verdict:
 
     @property
     def further(self) -> tuple[Place, ...]:
-        """Return the places that are folded away."""
-        return self.places[PLACES:]
+        """Return the places that are folded away; what was said already is not said again."""
+        said = {one.row for one in self.once}
+        if not said:
+            return self.places[PLACES:]
+        found = []
+        for place in self.places[PLACES:]:
+            found.append(replace(place, checks=tuple(row for row in place.checks if row.ok or row not in said)))
+            said.update(place.objections)
+        return tuple(found)
+
+    @property
+    def once(self) -> tuple[Once, ...]:
+        """Return what says no at the places that stand open, each once; () where none of it is said of two.
+
+        A group's sets have devices in common, all places of a node its RAM.
+        """
+        found: dict[CheckRow, list[str]] = {}
+        for place in self.shown:
+            for row in place.objections:
+                found.setdefault(row, []).append(place.label)
+        if all(len(labels) == 1 for labels in found.values()):
+            return ()
+        every = len(self.shown)
+        return tuple(Once(row, "" if len(labels) == every else ", ".join(labels)) for row, labels in found.items())
+
+    @property
+    def apart(self) -> tuple[Place, ...]:
+        """Return the places of which what passed is told one by one."""
+        return () if self.once else self.places
+
+    @property
+    def passed_once(self) -> tuple[CheckRow, ...]:
+        """Return what says yes at some place, each once; () where each place is told by itself."""
+        return tuple(dict.fromkeys(row for place in self.places for row in place.passed)) if self.once else ()
 
 
 def of(decision: Any) -> Verdict | None:
