@@ -172,7 +172,7 @@ def in_a_job(monkeypatch: pytest.MonkeyPatch) -> Fake:
     mark = _Mark()
     leases.ready()
     leases.send(mark, "", {}, os.getpid())  # type: ignore[arg-type]
-    assert mark.seen.wait(5)
+    assert mark.seen.wait(30)
     fake.clear()
     for name, value in environment(fake).items():
         monkeypatch.setenv(name, value)

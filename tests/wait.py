@@ -7,13 +7,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+LEAST = 30.0  # seconds
 
 
 def until(predicate: Callable[[], T], timeout: float, what: str, interval: float = 0.02) -> T:
-    """Return the first true value of the predicate; after `timeout` seconds fail and say what never came.
+    """Return the first true value of the predicate; after `timeout` seconds, `LEAST` or more, say what never came.
 
     The timeout is for what never comes, on a machine with much else to do: a promise about time is measured beside it.
     """
+    timeout = max(timeout, LEAST)
     deadline = time.monotonic() + timeout
     while True:
         value = predicate()

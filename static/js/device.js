@@ -30,6 +30,7 @@
   async function whole() {
     const answer = await ask(chart.dataset.series, { range });
     if (!answer.figure) return failed(answer);
+    if (known && paused) return null;
     known = answer.figure;
     last = known.last;
     says.textContent = `A point is ${known.says}.`;
@@ -45,6 +46,7 @@
     if (Date.now() / 1000 - last < (known.step > 1 ? 2 * known.step : 1)) return null; // a step is told when it is over
     const answer = await ask(chart.dataset.series, { range, since: last });
     if (!answer.figure) return failed(answer);
+    if (paused) return null; // was under way when somebody paused: it is asked for again when they go on
     const { figure } = answer;
     if (figure.last === null) return Plotly.relayout(chart, { "xaxis.range": span() });
     const added = figure.step === known.step ? aligned(figure) : null;

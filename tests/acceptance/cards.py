@@ -82,7 +82,7 @@ class Desk:
         self.submitted.append(self.person.submit(command, **fields))
         return self.submitted[-1]
 
-    def running(self, job: int, timeout: float = 15.0) -> int:
+    def running(self, job: int, timeout: float = 40.0) -> int:
         """Return the process id of a job once it runs."""
         self.person.wait_for(job, "running", timeout)
         return self.pid(job)
@@ -92,9 +92,14 @@ class Desk:
         records = sorted(self.service.data.glob(f"runs/{job}-*/control/started.json"))
         return int(json.loads(records[-1].read_text())["child"]["pid"])
 
-    def log(self, job: int) -> str:
-        """Return what a job has printed."""
-        return "".join(path.read_text() for path in sorted(self.service.data.glob(f"runs/{job}-*/stdout.log")))
+    def first_line(self, job: int) -> str:
+        """Return the first line that a job prints, once it is there: a job that runs has not said anything yet."""
+
+        def whole() -> list[str]:
+            said = "".join(path.read_text() for path in sorted(self.service.data.glob(f"runs/{job}-*/stdout.log")))
+            return said.splitlines() if "\n" in said else []
+
+        return until(whole, 20, f"the first line of #{job}")[0]
 
     def waits(self, job: int, pattern: str, timeout: float = 30.0) -> dict[str, Any]:
         """Return the job once its reason reads so; fail as soon as it does not wait any more."""

@@ -30,8 +30,11 @@ def away(how: list[str], file: str) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if "setsid" in how or "daemon" in how:
         os.setsid()
+    between = os.getpid()
     if "daemon" in how and os.fork():
         os._exit(0)
+    while "daemon" in how and os.getppid() == between:
+        time.sleep(0.001)  # who is told of in FILE is the only one that is left
     if "clean" in how and "--anew" not in sys.argv:
         rest = ",".join(word for word in how if word not in ("daemon", "setsid", "orphan"))
         os.execve(sys.executable, [sys.executable, "-S", "-E", __file__, rest, file, "--anew"], {})

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser import watched_tab
 from tests.person import Person
 
-SOON = 15_000  # milliseconds
+SOON = 30_000  # milliseconds
 SMALL = "20 MiB"
 
 

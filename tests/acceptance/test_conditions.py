@@ -38,12 +38,13 @@ def at(job: dict[str, Any], name: str) -> datetime:
 
 
 def test_a_chain_runs_in_its_order_and_breaks_where_a_link_does(ann: Person, tmp_path: Path) -> None:
-    out = tmp_path / "order"
-    first = ann.submit(f"sleep 1; echo 1 >> {out}", **LITTLE)
+    out, door = tmp_path / "order", tmp_path / "door"
+    first = ann.submit(f"until [ -e {door} ]; do sleep 0.05; done; echo 1 >> {out}", **LITTLE)
     second = ann.submit(f"sleep 0.2; echo 2 >> {out}; exit 4", after=[first], **LITTLE)
     third = ann.submit(f"echo 3 >> {out}", after=[second], **LITTLE)
     clean = ann.submit(f"echo clean >> {out}", after=[{"job": second, "when": "failed"}], **LITTLE)
     waits(ann, third, "depends")
+    door.touch()
     assert ann.wait_for(clean, "finished", 40)["outcome"] == "completed"
     ended = ann.wait_for(third, "finished")
     assert (ended["outcome"], ended["started_at"]) == ("cancelled", None)

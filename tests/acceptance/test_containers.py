@@ -75,7 +75,7 @@ def test_it_runs_says_what_it_says_and_is_removed(docker: Docker) -> None:
 
 
 def test_a_cancel_ends_the_container_and_only_then_the_run(docker: Docker) -> None:
-    run = docker.run("trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.1; done")
+    run = docker.run("trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.1; done", grace_s=60.0)
     run.wait_for_log(b"up")
     pid = docker.pid()
     assert request_stop(run.dir, "cancel") == "signalled"
@@ -84,7 +84,7 @@ def test_a_cancel_ends_the_container_and_only_then_the_run(docker: Docker) -> No
     assert not docker.there()
     assert (ended.stopped_by, ended.code, ended.leftovers) == ("cancel", 5, ())
     assert b"bye" in run.log()
-    assert ["stop", "-t", "1", NAME] in docker.asked()
+    assert ["stop", "-t", "60", NAME] in docker.asked()
 
 
 def test_one_that_does_not_hear_is_killed_after_its_grace_and_at_once_by_the_watchdog(docker: Docker) -> None:
@@ -196,12 +196,12 @@ def test_a_cancel_while_its_image_is_fetched_starts_nothing(docker: Docker) -> N
 def test_a_time_limit_begins_with_the_container_and_not_with_the_fetch_of_its_image(docker: Docker) -> None:
     (docker.home / "pull").touch()
     began = time.monotonic()
-    run = docker.run("echo up; while :; do sleep 0.1; done", time_limit_s=0.5)
-    until(lambda: time.monotonic() - began > 2, 20, "four times the limit")
+    run = docker.run("echo up; while :; do sleep 0.1; done", time_limit_s=1.5)
+    until(lambda: time.monotonic() - began > 2, 20, "more than the limit")
     assert look(run.dir).phase is Phase.RUNNING
     assert not (run.control / "leader.json").exists()
     (docker.home / "pull").unlink()
     ended = run.ended()
     took = time.monotonic() - began
     assert (ended.stopped_by, run.log()) == ("time_limit", b"up\n")
-    assert 0.5 <= (ended.duration_s or 0.0) < took - 1.5
+    assert 1.5 <= (ended.duration_s or 0.0) < took - 1.5

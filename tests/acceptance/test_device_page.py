@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Download, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Download, Page, Route, expect
 
 from tests.browser import Complaints, open_context
 from tests.person import Person
 from tests.service import LiveService
 from tests.wait import until
 
-SOON = 15_000  # milliseconds
+SOON = 30_000  # milliseconds
 LATEST = "Math.max(...document.getElementById('chart').data.map((trace) => +new Date(trace.x.at(-1) ?? 0)))"
 TORCH = "import time; held = bytearray(64 << 20); time.sleep(300)"
 
@@ -68,9 +68,13 @@ def test_the_chart_grows_where_it_stands_and_rests_when_paused(page: Page, job: 
     )
     assert max(abs(milliseconds) for milliseconds in off) < 60_000
 
+    under_way: list[Route] = []
+    page.route(re.compile("since="), lambda route: under_way.append(route))
+    until(lambda: page.evaluate("1") and under_way, SOON / 1000, "a question of the chart's")
     page.get_by_role("button", name="Pause").click()
-    page.wait_for_timeout(200)  # an answer that was under way
     still = page.evaluate(LATEST)
+    with page.expect_response(re.compile("since="), timeout=SOON):
+        page.unroute(re.compile("since="))  # what was held goes on
     with page.expect_response(re.compile("/fragment")):
         pass  # the rest of the page goes on meanwhile
     assert page.evaluate(LATEST) == still
@@ -146,7 +150,8 @@ def test_an_admin_sees_what_a_declaration_does_before_it_is_saved(page: Page, jo
     expect(page.locator("#messages")).to_contain_text("gpu0 is saved.")
     expect(page.locator("#pool .sums")).to_contain_text("none, 1.0 GiB too much", timeout=SOON)
     page.get_by_label("Declared capacity").fill("24 GiB")
-    page.get_by_role("button", name="Save").click()
+    with page.expect_navigation(timeout=SOON):  # the page that is left may show the new sum, too
+        page.get_by_role("button", name="Save").click()
     expect(page.locator("#pool .sums")).to_contain_text("20.0 GiB", timeout=SOON)
     page.get_by_label("Hold, because").fill("new fan")
     page.get_by_role("button", name="Hold", exact=True).click()

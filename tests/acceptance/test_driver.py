@@ -87,7 +87,7 @@ def test_a_lost_card_is_closed_alone_and_opens_by_itself(desk: Desk, cards: Card
     cards.order = [A]  # after a while the driver counts one card
     cards.write()
     during(2, lambda: desk.waits(wants_b, "^gpu1 is lost"))
-    assert desk.pool(A)["used"] == 4 * GIB
+    desk.seen(A, used=4 * GIB)
     assert desk.person.job(on_b)["state"] == "running"
     assert desk.person.job(on_b)["charges"][B]["held"] == 4 * GIB
 
@@ -101,7 +101,7 @@ def test_leases_follow_the_card_when_the_driver_counts_anew(desk: Desk, cards: C
     command = 'echo "sees $CUDA_VISIBLE_DEVICES of $CUDA_DEVICE_ORDER, $TIDEGATE_DEVICE_UUIDS"; exec sleep 315'
     first = desk.submit(command, gib=4, device=B)
     leader = desk.running(first)
-    assert desk.log(first).strip() == f"sees 1 of PCI_BUS_ID, {B}"
+    assert desk.first_line(first) == f"sees 1 of PCI_BUS_ID, {B}"
     cards.hold(A, leader, 3 * GIB)
     desk.flagged(first, r"^uses 3\.0 GiB on gpu0, which it does not lease \(it leases gpu1\)$")
     assert desk.pool(A)["free"] == 21 * GIB
@@ -114,7 +114,7 @@ def test_leases_follow_the_card_when_the_driver_counts_anew(desk: Desk, cards: C
     assert desk.person.job(first)["used"][B] == 2 * GIB
     second = desk.submit(command, gib=5, device=B)
     desk.running(second)
-    assert desk.log(second).strip() == f"sees 0 of PCI_BUS_ID, {B}"
+    assert desk.first_line(second) == f"sees 0 of PCI_BUS_ID, {B}"
 
 
 def test_a_driver_updated_under_the_service_closes_the_cards_and_not_the_machine(desk: Desk, cards: Cards) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.scene import device_uuids, end_all, live_leases, rows, scene
+from tests.machine_pace import within
 from tests.person import Person
 from tests.service import REPOSITORY, LiveService
 from tests.wait import until
@@ -98,7 +99,8 @@ def test_a_process_that_dies_holds_nothing_while_its_job_goes_on(
         gpu="one", device=first, declared_vram="2 GiB", declared_ram="200 MiB", reserves=True,
     )  # fmt: skip
     until(lambda: len(rows(service, HELD)) == 1, 40, "the grant")
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    pid = tmp_path / "pid"
+    os.kill(int(until(lambda: pid.exists() and pid.read_text(), 20, "the shell's note of it")), signal.SIGKILL)
     until(lambda: rows(service, HELD) == [], 20, "its end to be seen")
     assert person.job(job)["state"] == "running"
 
@@ -233,7 +235,8 @@ def test_a_wait_outlasts_the_service(at: tuple[LiveService, Person], tmp_path: P
 
     port = service.arguments.index("--port") + 1
     service.arguments[port] = service.address.rpartition(":")[2]  # as a real one keeps it
-    assert service.stop(20) == 0
+    with within(20):
+        assert service.stop(60) == 0
     other_s.touch()
     service.start()
     until(lambda: rows(service, HELD) == [(second, 12_000_000_000)], 40, "the grant by the new service")

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.person import Person
 from tests.service import REPOSITORY
 
-SOON = 15_000  # milliseconds
+SOON = 30_000  # milliseconds
 HOLDS = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])

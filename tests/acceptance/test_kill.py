@@ -202,7 +202,7 @@ def test_after_the_supervisors_end_jobs_go_on_and_the_next_up_takes_them_over(
 
         os.kill(service.up()["pid"], how)
         assert service.process is not None
-        assert service.process.wait(15) == (0 if how is signal.SIGTERM else -how)
+        assert service.process.wait(60) == (0 if how is signal.SIGTERM else -how)
         until(lambda: not any(_lives(child) for child in children), 20, "the end of every process")
         if how is signal.SIGTERM:
             assert "Tidegate has stopped; 5 jobs go on" in service.said()

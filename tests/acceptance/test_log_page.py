@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.person import Person
 from tests.wait import until
 
-SOON = 15_000  # milliseconds
+SOON = 30_000  # milliseconds
 PROGRAM = """
 import pathlib, sys, time
 go = pathlib.Path(sys.argv[1])
@@ -59,14 +59,14 @@ def test_the_output_is_followed_searched_and_its_first_error_found(page: Page, p
     expect(output.locator("li[id^=L]").first).not_to_have_id(before)
     where = f"""document.getElementById('{before}').getBoundingClientRect().top
         - document.querySelector('#output').getBoundingClientRect().top"""
-    assert 0 <= page.evaluate(where) < 120
+    until(lambda: 0 <= page.evaluate(where) < 120, SOON / 1000, "what is looked at to stand where it stood")
 
     # What comes meanwhile is there, and does not move the reader.
     go.touch()
     expect(output).to_contain_text("later 29", timeout=SOON)
     assert not page.evaluate(at_end)
     follow.click()
-    assert page.evaluate(at_end)
+    until(lambda: page.evaluate(at_end), SOON / 1000, "the end to be in view again")
 
     # Words are found over the whole of it, with a count, onward and back, by keyboard.
     page.fill("#log-q", "LATER")

@@ -7,7 +7,7 @@ import json
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from tests.person import Person
 from tests.wait import until
 
-SOON = 20_000  # milliseconds
+SOON = 30_000  # milliseconds
 
 
 @contextmanager
@@ -82,11 +82,18 @@ def add(page: Page, address: str, name: str) -> None:
     expect(page.locator("#messages")).to_contain_text(f"{name} is added")
 
 
+def seen_again(page: Page) -> AbstractContextManager[Any]:
+    """Wait, after what is done in it, until the page of notices has said that they were seen."""
+    return page.expect_response("**/notices/seen", timeout=SOON)
+
+
 def test_an_end_is_told_by_the_bell_a_webhook_and_a_letter(
     page: Page, person: Person, webhook: tuple[str, list[dict[str, Any]]], mailbox: tuple[int, list[str]]
 ) -> None:
     address, got = webhook
     port, letters = mailbox
+    before = person.submit("true", declared_ram="100 MiB")  # so that there is something to have seen
+    person.wait_for(before, "finished")
 
     # What is wrong is said beside the field, and what was typed does not come back.
     page.goto("/notices/settings")
@@ -103,8 +110,8 @@ def test_an_end_is_told_by_the_bell_a_webhook_and_a_letter(
     assert [one["title"] for one in got] == ["A test from Tidegate"]
 
     # Somewhere else in the pages meanwhile, when all before was seen.
-    page.goto("/notices")
-    page.wait_for_load_state("networkidle")
+    with seen_again(page):
+        page.goto("/notices")
     page.goto("/jobs/")
     expect(page.locator("#bell-count")).to_be_empty()
     failed = person.submit("exit 3", name="falls <b>over", declared_ram="100 MiB")
@@ -119,7 +126,8 @@ def test_an_end_is_told_by_the_bell_a_webhook_and_a_letter(
     assert f"Subject: #{failed} falls" in letters[0] or "Subject: =?" in letters[0]
 
     # The list is one click away, and what was looked at counts no more; a next page says it no second time.
-    page.get_by_role("link", name="Notices, 1 new").click()
+    with seen_again(page):
+        page.get_by_role("link", name="Notices, 1 new").click()
     expect(page.locator(".row.notice.unread")).to_have_count(1)
     expect(page.locator("#bell-count")).to_be_empty()
     page.reload()

@@ -9,9 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Page, Response, expect
 
 from tests.browser import watched_tab
+from tests.machine_pace import slowness
 from tests.person import Person
+from tests.wait import until
 
-SOON = 15_000  # milliseconds
+SOON = 30_000  # milliseconds
 LARGE = {"gpu": "one", "declared_vram": "20 GiB", "declared_ram": "32 MiB"}
 NAMES = ("train-vit", "train-gan", "eval-vit", "bake")
 WAITING = "#now-waiting .row"
@@ -155,7 +157,7 @@ def test_a_thousand_waiting_jobs_are_a_short_page(page: Page, person: Person) ->
     expect(page.locator("#now-waiting")).to_contain_text("999 more of array")
     assert page.locator(".row").count() < 130
     took = page.evaluate("performance.getEntriesByType('navigation')[0].duration")
-    assert took < 5000
+    assert took < 5000 * slowness()
     page.goto("/?q=sweep&state=waiting")
     expect(page.locator(WAITING)).to_have_count(50)
     page.get_by_role("link", name="the next ones").click()
@@ -173,7 +175,7 @@ WATCH = """() => { window.shifted = 0; new PerformanceObserver((list) => {
   for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value;
 }).observe({ type: "layout-shift" }); }"""
 PUSH = """() => new Promise((done) => { document.getElementById("content").prepend(Object.assign(
-  document.createElement("hr"), { style: "height: 200px" })); requestAnimationFrame(() => setTimeout(done, 300)); })"""
+  document.createElement("hr"), { style: "height: 200px" })); requestAnimationFrame(done); })"""
 
 
 def test_nothing_moves_under_the_eyes_of_who_only_looks(page: Page, holder: int) -> None:
@@ -191,6 +193,6 @@ def test_nothing_moves_under_the_eyes_of_who_only_looks(page: Page, holder: int)
     polls(tabs["/"], 8)
     assert {path: moved for path, tab in tabs.items() if (moved := tab.evaluate("window.shifted")) >= 0.01} == {}
     tabs["/"].evaluate(PUSH)
-    assert tabs["/"].evaluate("window.shifted") > 0.01  # what moves is seen
+    until(lambda: tabs["/"].evaluate("window.shifted") > 0.01, SOON / 1000, "what moves to be seen")
     for tab in tabs.values():
         tab.close()

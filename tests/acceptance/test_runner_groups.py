@@ -168,7 +168,7 @@ def test_who_was_moved_into_the_group_ends_with_it(plan: Plan) -> None:
         run.wait_for_log(b"up")
         cgroup.join(group_of_run(run.dir), stranger.pid)
         (run.home / "go").touch()
-        assert stranger.wait(10) == -signal.SIGKILL
+        assert stranger.wait(60) == -signal.SIGKILL
         assert run.ended(5).code == 0
 
 

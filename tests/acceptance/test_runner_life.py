@@ -120,10 +120,12 @@ def test_the_command_ends_the_job_whoever_holds_its_output() -> None:
 
 
 def test_children_that_outlive_the_command_are_listed_held_and_swept() -> None:
-    run = Run("(setsid sleep 300 >/dev/null 2>&1 &); setsid -f sleep 301; sleep 0.2; exit 3", sweep_grace_s=1).start()
+    made = "(setsid sh -c 'echo > a; read x < never' >/dev/null 2>&1 &); setsid -f sh -c 'echo > b; read x < never'"
+    there = "until [ -e a ] && [ -e b ]; do sleep 0.01; done"
+    run = Run(f"mkfifo never; {made}; {there}; exit 3", sweep_grace_s=1).start()
     leader = run.leader()
     assert leader.code == 3
-    assert {member.name for member in leader.left} == {"sleep"}
+    assert {member.name for member in leader.left} == {"sh"}
     assert leader.left_count == 2
     assert all(member.rss_bytes for member in leader.left)
     assert look(run.dir).phase is Phase.FINISHING

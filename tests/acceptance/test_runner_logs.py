@@ -71,7 +71,7 @@ sys.exit(main(sys.argv[3:]))
         full = run.home / "full"
         full.touch()
         command = [sys.executable, "-S", "-E", "-s", "-c", program, name, str(full), str(run.dir)]
-        subprocess.run(command, cwd=CODE_ROOT, check=True, capture_output=True, timeout=10)
+        subprocess.run(command, cwd=CODE_ROOT, check=True, capture_output=True, timeout=60)
         if name == "exit.json":
             until(lambda r=run: (r.control / "runner.log").read_bytes(), 20, "the runner's note")
             assert look(run.dir).exit is None

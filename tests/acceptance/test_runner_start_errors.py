@@ -125,7 +125,7 @@ sys.exit(main(sys.argv[1:]))
 """
     run = Run("echo never")
     command = [sys.executable, "-S", "-E", "-s", "-c", program, str(run.dir)]
-    subprocess.run(command, cwd=CODE_ROOT, check=True, capture_output=True, timeout=10)
+    subprocess.run(command, cwd=CODE_ROOT, check=True, capture_output=True, timeout=60)
     record = run.ended()
     assert record.start_error is not None
     assert record.start_error.startswith("could not start: process limit reached (EAGAIN)")

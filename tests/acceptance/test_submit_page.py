@@ -13,7 +13,7 @@ from tests.browser import watched_tab
 from tests.person import Person, login_link
 from tests.service import LiveService
 
-SOON = 15_000  # milliseconds
+SOON = 30_000  # milliseconds
 SCRIPT = "#!/bin/bash\n#SBATCH --time=90 -p long\necho from a script\n"
 DROP = """([name, text]) => {
   const given = new DataTransfer();
@@ -110,6 +110,7 @@ def test_a_group_is_asked_for_with_the_keyboard_and_answered_while_typing(page: 
     page.wait_for_url(re.compile(r"/jobs/\d+$"))
     expect(page.locator("#job")).to_contain_text("of 6.0 GiB granted", timeout=SOON)
     page.get_by_role("button", name="Cancel").first.click()
+    expect(page.locator("#messages")).to_contain_text(re.compile("is being stopped|is cancelled"), timeout=SOON)
 
 
 def test_in_a_text_of_several_lines_enter_is_a_new_line_and_with_ctrl_it_submits(page: Page, person: Person) -> None:

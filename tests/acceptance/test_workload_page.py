@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.person import Person
 
-SOON = 15_000  # milliseconds
+SOON = 30_000  # milliseconds
 HOLDS = 'python3 -c "import time; b = bytearray({mib} << 20); time.sleep(3)"'
 
 

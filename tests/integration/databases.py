@@ -65,7 +65,7 @@ def together(*calls: Callable[[], T]) -> list[T]:
 
     def one(number: int, call: Callable[[], T]) -> None:
         try:
-            gate.wait(10)
+            gate.wait(60)
             results[number] = call()
         except BaseException as error:  # told by the thread that waits for all
             errors.append(error)
@@ -76,7 +76,7 @@ def together(*calls: Callable[[], T]) -> list[T]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     if errors:
         raise errors[0]
     return [results[number] for number in range(len(calls))]

@@ -143,7 +143,7 @@ def test_a_pass_that_finds_the_cycle_taken_gives_up(database: str) -> None:
             return release.wait(20)
 
     def try_it() -> bool:
-        assert held.wait(10)
+        assert held.wait(30)
         if connection.vendor == "sqlite":
             with connection.cursor() as cursor:
                 cursor.execute("PRAGMA busy_timeout = 200")

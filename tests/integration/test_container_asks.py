@@ -100,7 +100,7 @@ def test_the_relay_hands_on_and_says_what_it_cannot_reach(
         "http://x/api/v1/inside/requests/withdraw", body, {"Authorization": "Bearer tg_job"}
     )
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        large.open(request, timeout=10)
+        large.open(request, timeout=30)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         settings.URL = f"http://127.0.0.1:{nobody.getsockname()[1]}"
@@ -169,5 +169,5 @@ def test_whoever_finds_a_long_line_waits_for_a_place(tmp_path: Path) -> None:
         with pytest.raises(BlockingIOError):
             mounted._dial(path, 0.2)
         threading.Timer(0.3, lambda: listener.accept()[0].close()).start()
-        mounted._dial(path, 5).close()
+        mounted._dial(path, 30).close()
         first.close()

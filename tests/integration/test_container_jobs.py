@@ -89,7 +89,7 @@ def test_while_its_image_is_fetched_nothing_of_it_is_measured(node: Here, engine
     assert job.used == {}
     assert not job.charges["ram"].get("settled")
     (engine.home / "pull").unlink()
-    until(lambda: engines.begun_at(job) is not None, 20, "its container")
+    until(lambda: engines.begun_at(job) is not None and "up" in log_of(job), 20, "its container, at work")
     node.tick()
     job.refresh_from_db()
     assert job.flags == []
@@ -111,14 +111,17 @@ def test_a_cancelled_job_keeps_its_lease_until_its_container_is_gone(node: Here,
     job.refresh_from_db()
     assert pid in {member["pid"] for member in job.members}
     jobs.cancel(node.user, job.pk)
-    node.tick()
     assert leased(job)
-    assert not gone(pid)
+
+    def let_go() -> bool:
+        node.tick()
+        assert leased(job) or gone(pid)
+        return not leased(job)
+
+    until(let_go, 20, "the end of its lease", 0.05)
     job = node.end(job)
     assert job.outcome == Outcome.CANCELLED
-    assert gone(pid)
     assert name not in engine.names()
-    assert not leased(job)
 
 
 def test_a_job_whose_runner_was_killed_ends_with_its_container(node: Here, engine: Docker) -> None:

@@ -76,7 +76,7 @@ def test_thirty_open_pages_beside_a_loop_that_writes_meet_no_error(monkeypatch: 
 
     def write() -> int:
         written = 0
-        while not over.wait(0.02):
+        while not over.wait(0.02) or written <= 5:
             ram = PoolSample("ram", "ram", "RAM", PoolState.OK, 64 * GIB, 56 * GIB, 8 * GIB, read_at=time.monotonic())
             reading = Reading("atlas", "boot", time.monotonic(), time.time(), {"ram": ram}, {})
             empty = Attribution({}, {}, {}, {}, {}, {})
@@ -91,7 +91,7 @@ def test_thirty_open_pages_beside_a_loop_that_writes_meet_no_error(monkeypatch: 
         client, polls = Client(), 0
         client.force_login(user)
         try:
-            while time.monotonic() < until_at:
+            while not polls or time.monotonic() < until_at:
                 for path in (*FRAGMENTS, f"/jobs/{job.pk}/fragment?v=x"):
                     statuses.add(client.get(path, headers={"HX-Request": "true"}).status_code)
                     polls += 1
