@@ -128,6 +128,19 @@ class Desk:
 
         return until(there, 20, f"{pool} with {figures}", 0.1)
 
+    def read_again(self, pool: str, times: int) -> None:
+        """Wait until a pool was read so many times more: what is seen once is not learned."""
+        seen: set[float] = set()
+
+        def enough() -> bool:
+            with closing(sqlite3.connect(f"file:{self.service.data}/tidegate.sqlite3?mode=ro", uri=True)) as base:
+                seen.update(
+                    row[0] for row in base.execute("SELECT read_at FROM calibration_poolnow WHERE pool = ?", (pool,))
+                )
+            return len(seen) > times
+
+        until(enough, 20, f"{times} more readings of {pool}", 0.1)
+
     def flagged(self, job: int, pattern: str, timeout: float = 30.0) -> str:
         """Return a job's flag that reads so, once it is there."""
 

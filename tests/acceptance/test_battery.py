@@ -138,7 +138,7 @@ def test_a_first_run_of_a_known_command_ends_and_is_charged_what_was_seen(
     leader = desk.running(first)
     cards.hold(CARD, leader, 7 * GIB)
     desk.seen(CARD, used=7 * GIB)
-    during(2, lambda: None)
+    desk.read_again(CARD, 2)
     (tmp_path / "end").touch()
     desk.person.wait_for(first, "finished")
     del cards.held[CARD][leader]

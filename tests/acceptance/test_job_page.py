@@ -25,7 +25,7 @@ for _ in range(int(sys.argv[2])):
 def test_a_waiting_job_says_what_would_start_it_and_a_click_does_it(page: Page, person: Person, tmp_path: Path) -> None:
     script = tmp_path / "eval.py"
     script.write_text(HOLDS)
-    command = f"{sys.executable} {script} {REPOSITORY / 'examples'} 6"
+    command = f"{sys.executable} {script} {REPOSITORY / 'examples'} 10"
     small = {"gpu": "one", "declared_ram": "100 MiB"}
     seen = person.submit(command, workers=2, declared_vram="4 GiB", **small)
     assert person.wait_for(seen, "finished", 30.0)["outcome"] == "completed"

@@ -47,7 +47,7 @@ def test_nobody_joins_a_first_run_before_it_settles_and_the_second_is_charged_wh
 ) -> None:
     service, person = at
     gpu0, _ = device_uuids(service)
-    command = simulated("0:1GiB,1:6GiB", 9)
+    command = simulated("0:1GiB,1:6GiB", 11)
     first = person.submit(command, gpu="one", device=gpu0, declared_ram="300 MiB")
     begun = person.wait_for(first, "running")
     assert begun["charges"][gpu0]["basis"] == "cold_start"

@@ -197,7 +197,7 @@ def test_a_job_that_meets_its_own_cap_is_charged_more_until_it_fits(
 ) -> None:
     service, person = at
     gpu0, _ = device_uuids(service)
-    command = simulated("0:1GiB,1:6GiB", 4)
+    command = simulated("0:1GiB,1:6GiB", 6)
     on = {"gpu": "one", "device": gpu0, "declared_ram": "64 MiB", "declared_vram": "2 GiB"}
     caps, charges = [], []
     for _ in range(2):

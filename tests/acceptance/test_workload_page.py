@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.person import Person
 
 SOON = 30_000  # milliseconds
-HOLDS = 'python3 -c "import time; b = bytearray({mib} << 20); time.sleep(3)"'
+HOLDS = 'python3 -c "import time; b = bytearray({mib} << 20); time.sleep(5)"'
 
 
 def pull_taller(page: Page, box: str) -> None:

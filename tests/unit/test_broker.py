@@ -64,11 +64,11 @@ def test_many_producers_and_consumers_lose_and_double_nothing(tmp_path: Path) ->
     for process in consumers + producers:
         process.start()
     for process in producers:
-        process.join(30)
+        process.join(120)
     done.set()
-    received = [identifier for _ in consumers for identifier in results.get(timeout=30)]
+    received = [identifier for _ in consumers for identifier in results.get(timeout=120)]
     for process in consumers:
-        process.join(30)
+        process.join(120)
 
     assert [process.exitcode for process in producers + consumers] == [0] * (PRODUCERS + CONSUMERS)
     assert Counter(received) == Counter(f"{p}-{n}" for p in range(PRODUCERS) for n in range(EACH))

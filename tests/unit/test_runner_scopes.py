@@ -115,7 +115,7 @@ def served(made: Made, tmp_path: Path) -> Any:
             thread = threading.Thread(target=serve, args=(listener, uid, made.machine))
             thread.start()
             said = ask(request, path)
-            thread.join(10)
+            thread.join(60)
         return said
 
     return once
@@ -171,7 +171,7 @@ def test_who_says_it_bit_by_bit_has_no_more_time(
         thread.start()
         side = threading.Thread(target=serve, args=(listener, os.getuid(), made.machine), daemon=True)
         side.start()
-        side.join(5)
+        side.join(60)
         over.set()
         thread.join()
         assert not side.is_alive()
