@@ -62,8 +62,8 @@ def _told(record: ExitRecord, c: Container, ident: str, state: State, run_dir: s
         return record._replace(code=None, start_error=engine.sentence(log, record.code))
     if record.code in (*NO_CONTAINER, 1) and (said := engine.no_program(log)):
         return record._replace(code=None, start_error=said)
-    if record.code in NO_CONTAINER and state.code is not None:
-        return record._replace(code=state.code)  # the client lost its daemon, and cannot tell how it ended
+    if record.code in NO_CONTAINER and state.there:
+        return record._replace(code=state.code)  # the client lost its engine, and cannot tell how it ended
     return record
 
 

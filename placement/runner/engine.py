@@ -9,6 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from placement.runner.descendants import list_pids
+from placement.runner.identity import read_bytes, read_stat
+
 GRACE = "@grace"  # stands in a stop line for the seconds
 TAKES_S = 20.0  # seconds that an engine gets for one answer
 NO_CONTAINER = (125, 126, 127)  # codes by which a client says that nothing was run; a command may end with them, too
@@ -40,6 +43,7 @@ class State(NamedTuple):
     oom_killed: bool = False
     code: int | None = None
     why: str = ""
+    pid: int = 0  # of its first process while it runs
 
 
 def parse_container(value: Any) -> Container | None:
@@ -109,7 +113,27 @@ def begin_end(c: Container, grace_s: float) -> int | None:
 
 
 def look(c: Container, takes_s: float = TAKES_S) -> State:
-    """Return what the engine says of the container."""
+    """Return what the engine says of the container; of one that ended unseen it knows no code."""
+    state = _asked(c, takes_s)
+    if state.runs and _forsaken(c, state):
+        state = _asked(c, takes_s)  # its end may just have been written down
+        if state.runs:
+            return state._replace(runs=False, code=None)
+    return state
+
+
+def _forsaken(c: Container, state: State) -> bool:
+    """Return whether podman takes a container for running of which nothing is left.
+
+    Its helper (conmon) writes down how it ends; where that was killed first, podman says "running" for ever. Docker has
+    a daemon that sees the end itself, and may have another machine's numbers, as podman has that is asked far away.
+    """
+    here = os.path.basename(c.state[0]) == "podman" and not {"CONTAINER_HOST", "CONTAINER_CONNECTION"} & set(c.env)
+    stat = read_stat(state.pid) if here and state.pid else None
+    return here and state.pid > 0 and (stat is None or stat.gone) and not _seen(ident(c))
+
+
+def _asked(c: Container, takes_s: float) -> State:
     code, said = ask(c.state, c.env, takes_s)
     state = read_state(said) if code == 0 else None
     if state is not None:
@@ -130,7 +154,8 @@ def read_state(said: str) -> State | None:
             continue
         number = int(words[1]) if words[1].lstrip("-").isdecimal() else None
         pid, since = (words[3], words[4]) if words[3].isdecimal() and len(words) > 4 else ("0", words[3])
-        return State(True, words[2] == "true" or pid != "0", not since.startswith("0001-"), words[0] == "true", number)
+        runs, began, at_limit = words[2] == "true" or pid != "0", not since.startswith("0001-"), words[0] == "true"
+        return State(True, runs, began, at_limit, number, pid=int(pid))
     return None
 
 
@@ -141,17 +166,12 @@ def unknown(said: str) -> bool:
 
 
 def _seen(number: str) -> bool:
-    """Return whether a process of this machine is in a control group that names the container."""
+    """Return whether a living process is in the container's control group, or names it as a helper does."""
     wanted = number.encode()
-    for pid in os.listdir("/proc"):
-        if not pid.isdigit():
-            continue
-        try:
-            with open(f"/proc/{pid}/cgroup", "rb") as file:
-                if wanted and wanted in file.read(1 << 16):
-                    return True
-        except OSError:
-            continue
+    for pid in list_pids() if wanted else ():
+        told = (read_bytes(f"/proc/{pid}/{name}") or b"" for name in ("cgroup", "cmdline"))
+        if any(wanted in text for text in told) and (stat := read_stat(pid)) is not None and not stat.gone:
+            return True
     return False
 
 

@@ -8,6 +8,7 @@ import time
 
 from placement.runner import engine
 from placement.runner.containment import group_of_run
+from placement.runner.identity import Identity, read_bytes
 from placement.runner.jsonfile import control_path, write_record
 from placement.runner.members import kill_members, members
 from placement.runner.record import read_claim
@@ -55,7 +56,8 @@ def request_stop(run_dir: str | os.PathLike[str], reason: str, grace_s: float | 
         if _container_asked(run_dir, grace_s):
             return SIGNALLED  # its engine ends it, and the client that waits for it follows
         number = signal.SIGKILL if grace_s == 0 else signal.SIGTERM
-        return SIGNALLED if kill_members(members(status.started, group_of_run(run_dir)), number) else ALREADY_GONE
+        found = [one for one in members(status.started, group_of_run(run_dir)) if not _tells_of_container(one, run_dir)]
+        return SIGNALLED if kill_members(found, number) else ALREADY_GONE
     runner = status.started.runner if status.started is not None else read_claim(run_dir)
     if runner is not None and signal_member(runner, signal.SIGTERM):
         return SIGNALLED
@@ -72,6 +74,11 @@ def _container_asked(run_dir: str | os.PathLike[str], grace_s: float | None) -> 
     aside = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *line]
     engine.ask(aside, container.env)
     return grace_s != 0  # without grace its client is killed, too, whatever the engine does
+
+
+def _tells_of_container(one: Identity, run_dir: str | os.PathLike[str]) -> bool:
+    """Return whether a process is podman's helper: it alone learns how a container ended, and ends with it."""
+    return read_bytes(f"/proc/{one.pid}/comm") == b"conmon\n" and container_of_run(run_dir) is not None
 
 
 def _joined(first: StopRequest | None, second: StopRequest) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ NO_REGISTRY = 'Error: short-name "x:1" did not resolve to an alias and no unqual
     [
         ("false 3 false 0 2026-11-30T06:56:00.101015695Z", State(True, False, True, False, 3)),
         ("true 137 false 0 2026-11-30 06:57:01.66 +0000 UTC", State(True, False, True, True, 137)),
-        ("false 0 true 8799 2026-11-30T07:04:57.62Z", State(True, True, True, False, 0)),
+        ("false 0 true 8799 2026-11-30T07:04:57.62Z", State(True, True, True, False, 0, pid=8799)),
         pytest.param(
-            "false 0 false 17023 2026-11-30 07:04:46.2 +0000 UTC", State(True, True, True, False, 0), id="stopping"
+            "false 0 false 17023 2026-11-30 07:04:46.2 +0000 UTC",
+            State(True, True, True, False, 0, pid=17023),
+            id="stopping",
         ),
         ("false 128 false 0 0001-01-01T00:00:00Z", State(True, False, False, False, 128)),
         ("false 0 false 0 0001-01-01 00:00:00 +0000 UTC", State(True, False, False, False, 0)),
@@ -76,3 +79,23 @@ def test_what_podmans_helper_leaves_tells_of_the_limit(tmp_path: Path) -> None:
     assert not look(made).oom_killed
     (tmp_path / OOM).touch()
     assert look(made) == State(True, False, True, True, 137)
+
+
+@pytest.mark.parametrize(
+    "engine, env, pid, runs",
+    [
+        ("podman", {}, "999999999", False),
+        ("podman", {}, str(os.getpid()), True),
+        pytest.param("podman", {"CONTAINER_HOST": "ssh://far"}, "999999999", True, id="of another machine"),
+        pytest.param("docker", {}, "999999999", True, id="its daemon sees the end itself"),
+    ],
+)
+def test_what_podman_takes_for_running_is_over_once_nothing_of_it_is_left(
+    tmp_path: Path, engine: str, env: dict[str, str], pid: str, runs: bool
+) -> None:
+    program = tmp_path / engine
+    program.write_text(f"#!/bin/sh\necho false 0 true {pid} 2026-11-30 06:57:01\n")
+    program.chmod(0o755)
+    (tmp_path / "cid").write_text("5" * 64)
+    made = Container("n", str(tmp_path / "cid"), ("x",), ("x",), (str(program),), ("x",), None, env)
+    assert look(made) == State(True, runs, True, False, 0 if runs else None, pid=int(pid))
