@@ -233,11 +233,13 @@ def test_an_engine_that_does_not_answer_is_told_with_since_when(node: Here, engi
     assert gone(pid)
 
 
-def test_an_ordinary_job_that_runs_a_client_teaches_nothing(node: Here) -> None:
-    job = node.run("sleep 0.3; docker run x >/dev/null 2>&1; sleep 0.2; true", declared_ram=GIB // 8)
+def test_an_ordinary_job_that_runs_a_client_teaches_nothing(node: Here, tmp_path: Path) -> None:
+    wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    job = node.run(f"docker run x >/dev/null 2>&1; {wait}", declared_ram=GIB // 8)
     node.tick()
     job.refresh_from_db()
     assert UNKEPT in job.flags
+    (tmp_path / "go").touch()
     job = node.end(job)
     assert job.outcome == Outcome.COMPLETED
     assert not Sediment.objects.filter(owner=f"job:{job.pk}").exists()
