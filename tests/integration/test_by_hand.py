@@ -49,7 +49,7 @@ class TestDeclaring:
     @pytest.mark.parametrize(
         ("said", "field", "sentence"),
         [
-            pytest.param({"backends": []}, "backends", "Say at least one, CUDA or", id="K3"),
+            pytest.param({"backends": []}, "backends", "Say at least one of CUDA,", id="K3"),
             pytest.param({"backends": ["xla", "XLA"]}, "backends", "A backend is listed twice: xla, xla.", id="K4"),
             pytest.param({"backends": ["vulkan"]}, "backends", "backends is a tuple of Backend", id="no backend"),
             pytest.param({"index": -1}, "index", "The id of a device is 0 or more, not -1.", id="K6"),
@@ -121,9 +121,9 @@ class TestDeclaring:
         wrong = client.post("/declarations/device/add", filled)
         assert wrong.status_code == 422
         assert 'id="id-new-backends_error"' in wrong.content.decode()
-        assert "Say at least one, CUDA or " in words(wrong)
+        assert "Say at least one of CUDA, " in words(wrong)
         empty = words(client.post("/declarations/device/add", {"new-node": str(node.pk), "new-kind": "gpu"}))
-        for said in ("Say at least one, ", "Say its number, ", "Say how much memory jobs may take of it, "):
+        for said in ("Say at least one of ", "Say its number, ", "Say how much memory jobs may take of it, "):
             assert empty.count(said) == 1
         answer = client.post("/declarations/device/add", {**filled, "new-backends": ["XLA", "CUDA"]}, follow=True)
         row = Device.objects.get(by_hand=True)
