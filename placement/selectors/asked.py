@@ -78,7 +78,8 @@ class Asked:
             jobs = jobs.filter(gpu="none")
         elif self.device:
             there = Q(device=self.device) | Q(more_devices__contains=self.device) | Q(device_wanted=self.device)
-            jobs = jobs.filter(there | Q(state=State.QUEUED, forecast__device=self.device))
+            inside = Q(state=State.RUNNING, charges__has_key=self.device)  # asked for as it ran
+            jobs = jobs.filter(there | inside | Q(state=State.QUEUED, forecast__device=self.device))
         return jobs.filter(matching(self.q)) if self.q else jobs
 
     def ordered(self, jobs: QuerySet[Job], usual: tuple[str, ...]) -> QuerySet[Job]:

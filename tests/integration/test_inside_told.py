@@ -12,6 +12,7 @@ from django.utils import timezone
 from placement import inside, snapshots
 from placement.models import AuditEntry, InsideRequest, Job, Lease, Role
 from placement.selectors import devices, held, rows
+from placement.selectors.asked import Asked
 from tests.integration.asking import asks, cycle, on_gpu1
 from tests.integration.rows import GIB, UUIDS, a_user
 
@@ -61,6 +62,7 @@ def test_what_was_taken_from_inside_is_in_its_row_and_has_a_chart_also_when_it_i
     inside.brought_up([job])
     job.used = {**job.used, UUIDS[0]: 2 * GIB}
     job.save(update_fields=["charges", "used"])
+    assert list(Asked(device=UUIDS[0]).only(Job.objects.all(), 0)) == [job]
     line = rows.running(job, names)
     assert line.where == "gpu1 + gpu0"
     assert line.each.replace("\N{NO-BREAK SPACE}", " ") == "gpu0 2.0 of 6.0 GiB, asked for as it ran"

@@ -35,9 +35,7 @@ def problems(said: Mapping[str, object], *, numbers: Collection[tuple[str, int]]
         return _cpu(said)
     backends = _backends(said.get("backends", ())) if new or "backends" in said else _LIKE.backends
     if backends == () or backends is None:
-        found["backends"] = (
-            f"Say at least one, {' or '.join(word.upper() for word in Backend)}: it is asked for by them."
-        )
+        found["backends"] = f"Say at least one of {', '.join(Backend).upper()}: requests find it by them."
     elif wrong := _refused(kind=own, backends=backends):
         found["backends"] = wrong
     index = said.get("index") if new or "index" in said else _LIKE.id
