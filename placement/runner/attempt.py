@@ -14,6 +14,7 @@ from placement.runner.containment import DRIVER_LIMIT, hold, write_held
 from placement.runner.identity import Identity, identify, read_boot_id
 from placement.runner.jsonfile import control_path, write_all, write_record
 from placement.runner.kernel import become_subreaper
+from placement.runner.launch import told
 from placement.runner.limits import LogLimit
 from placement.runner.notes import Notes
 from placement.runner.outbox import Outbox
@@ -139,7 +140,7 @@ def _run(
             return None
         watch = Watch(run_dir, spec, child, me.boot_id, logs.limits, outbox, notes, group)
         release(child)
-        confirm(0, "started")
+        confirm(0, told(me, child.identity))
         return watch.run()
     finally:
         _leave_group(run_dir, group)

@@ -51,7 +51,8 @@ def look(run_dir: str | os.PathLike[str]) -> RunStatus:
     """Return where the attempt stands.
 
     The process is looked at before the files are: what a dead runner wrote is complete, so a record that is
-    missing then is missing for good.
+    missing then is missing for good. An exit record counts once its runner is gone: until then, and while the command
+    lives, the job itself may have written it.
     """
     claimed = os.path.lexists(control_path(run_dir, CLAIM))
     claimer = read_claim(run_dir)
@@ -63,8 +64,9 @@ def look(run_dir: str | os.PathLike[str]) -> RunStatus:
     leader = read_leader(run_dir)
     if exit_record is None and started is not None and known is None:
         return look(run_dir)  # it started while we looked; now its runner can be judged
-    if exit_record is not None:
-        phase = Phase.EXITED
+    if exit_record is not None and not (runner_alive and known is not None and alive(known.runner)):
+        # A runner writes it once nothing of the run is left: beside a living command it is somebody else's word.
+        phase = Phase.UNSUPERVISED if started is not None and alive(started.child) else Phase.EXITED
     elif started is None:
         phase = Phase.CLAIMED if claimer_alive else Phase.NEW
         if phase is Phase.NEW and os.path.lexists(control_path(run_dir, STARTED)):

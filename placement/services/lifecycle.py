@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -21,7 +21,7 @@ from placement.domain.submitting.taken import Kind
 from placement.models import Job, Lease
 from placement.runner.identity import Identity, alive, holder
 from placement.runner.members import kill_members, members
-from placement.runner.record import Started
+from placement.runner.record import EXIT, Started
 from placement.runner.signals import signal_member
 from placement.runner.status import Phase, RunStatus, look
 from placement.runner.stop_request import request_stop
@@ -134,13 +134,20 @@ def ask_now(job: Job, knobs: Knobs) -> None:
     _ask_to_stop(job, _look(job), knobs)
 
 
+def know(begun: list[tuple[Job, Identity, Identity]]) -> None:
+    """Put on the rows who runs, right after the launch: a job may remove its records before a tick reads them."""
+    with transaction.atomic():
+        for job, runner, child in begun:
+            Job.objects.filter(pk=job.pk, state=State.ADMITTED, attempt=job.attempt).update(
+                runner=runner._asdict(), child=child._asdict()
+            )
+
+
 def _mark_running(job: Job, status: RunStatus) -> None:
     started = status.started
     if started is None:
         return
-    runner, child = (
-        {"boot_id": i.boot_id, "pid": i.pid, "start_ticks": i.start_ticks} for i in (started.runner, started.child)
-    )
+    runner, child = started.runner._asdict(), started.child._asdict()
     job.runner, job.child, job.run_dir = runner, child, str(run_dir_of(job))
     job.started_at = datetime.fromtimestamp(started.at, UTC)
     job.started_clock = clock.now()
@@ -206,8 +213,12 @@ def _sampled(job: Job) -> list[Identity]:
 def _look(job: Job) -> RunStatus:
     """Return where a job's attempt stands; it is not lost while anything that was seen of it lives."""
     status = look(run_dir_of(job))
-    if status.phase is Phase.NEW and job.state == State.RUNNING and job.runner and job.child:
+    if status.phase is Phase.NEW and job.runner and job.child:
         status = _by_row(job)
+    if status.phase is Phase.UNSUPERVISED and status.exit is not None:
+        # Its runner did not write it, and must not be believed to have once the command has ended.
+        (run_dir_of(job) / "control" / EXIT).unlink(missing_ok=True)
+        log.warning("#%s: an exit record was written while its command lives", job.pk, extra={"action": "forged_exit"})
     if status.phase is Phase.LOST and status.started is not None and _sampled(job):
         return replace(status, phase=Phase.UNSUPERVISED)
     return status

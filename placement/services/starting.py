@@ -22,9 +22,9 @@ from placement.domain.errors import Refused
 from placement.domain.jobs import State
 from placement.domain.submitting.arrays import list_with_index, with_index
 from placement.models import Job, Node
-from placement.runner.identity import identify
+from placement.runner.identity import Identity, identify
 from placement.runner.jsonfile import write_record
-from placement.runner.launch import LaunchResult, launch
+from placement.runner.launch import LaunchResult, begun, launch
 from placement.runner.record import claim
 from placement.services import (
     accounts,
@@ -74,10 +74,15 @@ def start_all(
                 ready.append(rows[job_id])
     _note(ready)
     launched: list[Job] = []
+    running: list[tuple[Job, Identity, Identity]] = []
     for job in ready:
         with _logged(job.pk):
-            said.append((job.pk, (by or launch)(lifecycle.run_dir_of(job)).message))
+            heard = (by or launch)(lifecycle.run_dir_of(job)).message
+            said.append((job.pk, heard))
             launched.append(job)
+            if (who := begun(heard)) is not None:
+                running.append((job, *who))
+    lifecycle.know(running)
     for job in launched:  # a driver may take its time: no other start waits for what it says
         with _logged(job.pk):
             containing.launched(job)
@@ -106,6 +111,8 @@ def _prepare(job: Job, attempt: int) -> str:
         return f"#{job.pk} attempt {attempt} is not to be started: it is {job.state}, attempt {job.attempt}."
     if job.stop_requested_at is not None:
         return f"#{job.pk} is being cancelled."
+    if job.runner:
+        return f"#{job.pk} attempt {attempt} is started already."
     if job.run_dir == str(lifecycle.run_dir_of(job)) and not lifecycle.run_dir_of(job).exists():
         return lifecycle.directory_removed(job)
     try:

@@ -39,7 +39,7 @@ def test_runs_end_as_they_do_from_a_launcher(nursery: Nursery) -> None:
 
 def test_a_runner_is_nobodys_child_and_leads_a_session_of_its_own(nursery: Nursery) -> None:
     run = Run("sleep 300")
-    assert nursery.launch(run.dir).message == "started"
+    assert nursery.launch(run.dir).message.startswith("started: runner ")
     runner = until(lambda: read_stat(look(run.dir).started.runner.pid), 20, "the runner")  # type: ignore[union-attr]
     assert runner.ppid not in (pid_of(nursery), os.getpid())
     assert runner.sid == runner.pid
@@ -117,7 +117,8 @@ def test_where_no_nursery_can_be_started_a_runner_is_started_by_itself(tmp_path:
 def test_one_attempt_runs_once_whoever_starts_it(nursery: Nursery) -> None:
     run = Run("echo once; sleep 0.2")
     said = [nursery.launch(run.dir).message, run.launch().message, nursery.launch(run.dir).message]
-    assert said == ["started", "another runner has this attempt", "another runner has this attempt"]
+    assert said[0].startswith("started: runner ")
+    assert said[1:] == ["another runner has this attempt", "another runner has this attempt"]
     assert run.ended().code == 0
     assert run.log() == b"once\n"
 

@@ -86,7 +86,7 @@ def test_a_run_directory_that_cannot_be_written_is_not_claimed() -> None:
     assert result.message == "could not start: control/ cannot be written: No such file or directory"
     assert look(run.dir).phase is Phase.NEW
     os.rename(run.home / "elsewhere", run.control)
-    assert run.launch().message == "started"
+    assert run.launch().message.startswith("started: runner ")
     assert run.ended().code == 0
 
 

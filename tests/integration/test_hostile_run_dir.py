@@ -14,9 +14,11 @@ from typing import Any
 import psutil
 import pytest
 
+from placement.domain.jobs import State
 from placement.models import Job
-from placement.services import containing, ending, jobs, lifecycle
-from tests.integration.loop_here import Here, alive, control, here, leased
+from placement.runner.launch import LaunchResult
+from placement.services import containing, ending, jobs, lifecycle, starting
+from tests.integration.loop_here import Here, alive, control, here, leased, started
 from tests.wait import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,8 +95,26 @@ def test_an_exit_record_with_figures_that_no_calendar_or_database_has_ends_its_j
     huge = {"code": 10**40, "signal": 9, "started_at": 1e30, "ended_at": float("nan"), "duration_s": 10**400}
     forged = {**huge, "max_rss_bytes": 1 << 80, "start_error": "\ud800\0", "leftovers": [{"pid": 1 << 99}]}
     (control(job) / "exit.json").write_text(json.dumps(forged))
+    os.kill(job.runner["pid"], signal.SIGKILL)
+    os.killpg(job.child["pid"], signal.SIGKILL)
     ended = node.end(job)
     assert (ended.exit_code, ended.duration_s, leased(job)) == (None, None, 0)
+
+
+def test_an_end_that_a_job_writes_for_itself_ends_it_no_sooner(node: Here) -> None:
+    job = node.run("sleep 30")
+    success = json.dumps({"version": 1, "code": 0})
+    (control(job) / "exit.json").write_text(success)
+    node.tick()
+    job.refresh_from_db()
+    assert (job.state, leased(job)) == ("running", 1), "its runner lives"
+    os.kill(job.runner["pid"], signal.SIGKILL)
+    until(lambda: not alive(job.runner["pid"]), 10, "the end of its runner")
+    node.tick()
+    job.refresh_from_db()
+    assert (job.state, leased(job), job.unsupervised) == ("running", 1, True), "its command lives"
+    os.killpg(job.child["pid"], 9)
+    assert node.end(job).outcome == "lost", "nobody saw its end, whatever it wrote"
 
 
 def test_one_job_that_cannot_be_looked_after_holds_up_no_other(
@@ -175,3 +195,43 @@ def test_a_runner_that_somebody_stopped_goes_on_and_hears_the_cancel(node: Here)
     until(lambda: psutil.Process(job.runner["pid"]).status() == psutil.STATUS_STOPPED, 20, "the runner to stand still")
     jobs.cancel(node.user, job.pk)
     assert (node.end(job).outcome, leased(job)) == ("cancelled", 0)
+
+
+def test_an_attempt_whose_directory_was_removed_right_after_its_launch_does_not_run_again(
+    node: Here, tmp_path: Path
+) -> None:
+    node.deliver = False
+    notes, door = tmp_path / "notes", tmp_path / "door"
+    line = f'echo $$ >> {notes}; rm -rf "$(dirname "$TIDEGATE_RECEIPTS")"; until test -e {door}; do sleep 0.1; done'
+    job = node.submit(line)
+    node.tick()
+    started(job.pk)
+    until(lambda: not lifecycle.run_dir_of(job).exists(), 20, "the run directory to go")
+
+    assert "is started already" in started(job.pk)
+    node.reach(job, State.RUNNING)
+    assert leased(job) == 1, "it holds what it was granted while it lives"
+    door.touch()
+    ended = node.end(job)
+
+    assert (ended.outcome, leased(job)) == ("lost", 0)
+    assert "were removed while it ran" in ended.sentence
+    assert len(notes.read_text().splitlines()) == 1
+
+
+def test_an_attempt_of_which_no_launch_told_and_whose_directory_is_gone_does_not_run_again(
+    node: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.deliver = False
+    job = node.submit("sleep 1")
+    node.tick()
+    monkeypatch.setattr(starting, "launch", lambda run_dir: LaunchResult(ok=False, message="not within 10 s"))
+    started(job.pk)
+    shutil.rmtree(lifecycle.run_dir_of(job))
+
+    said = started(job.pk)
+
+    job.refresh_from_db()
+    assert (job.state, job.outcome, leased(job)) == ("finished", "lost", 0)
+    assert "was removed right after the start" in said
+    assert job.sentence == said

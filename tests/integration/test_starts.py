@@ -284,23 +284,3 @@ def test_a_node_with_little_disk_starts_nothing_and_what_runs_goes_on(
 
     door.touch()
     assert node.end(job).outcome == "completed"
-
-
-def test_an_attempt_whose_directory_was_removed_right_after_its_launch_does_not_run_again(
-    node: Here, tmp_path: Path
-) -> None:
-    node.deliver = False
-    notes = tmp_path / "notes"
-    job = node.submit(f'echo $$ >> {notes}; rm -rf "$(dirname "$TIDEGATE_RECEIPTS")"; sleep 1')
-    node.tick()
-    started(job.pk)
-    until(lambda: not starting.lifecycle.run_dir_of(job).exists(), 20, "the run directory to go")
-
-    said = started(job.pk)
-
-    job.refresh_from_db()
-    assert (job.state, job.outcome) == ("finished", "lost")
-    assert "was removed right after the start" in said
-    assert job.sentence == said
-    assert len(notes.read_text().splitlines()) == 1
-    assert leased(job) == 0
