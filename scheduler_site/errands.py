@@ -52,6 +52,14 @@ def farewell(*, demo: bool) -> None:
     print(selectors.running_count())
 
 
+def _no_room() -> str:
+    """Return what to do where a full disk is behind a failure; its own words name neither disk nor way out."""
+    from placement.services import premises
+
+    told = premises.full(settings.DATA)
+    return f": {told}, then try again; running jobs go on" if told else ""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="errands")
     parser.add_argument("errand", choices=["prepare", "farewell", "cancel-all"])
@@ -70,9 +78,12 @@ def main() -> int:
             call_command("cancel_all")
     except DatabaseError as error:
         where = settings.DATABASES["default"]["NAME"]
-        print(f"{options.errand} failed at the database {where}: {error}", file=sys.stderr)
+        print(f"{options.errand} failed at the database {where}: {error}{_no_room()}", file=sys.stderr)
         return 1
-    except (CommandError, ImproperlyConfigured) as error:
+    except CommandError as error:
+        print(f"{options.errand} failed: {error}{_no_room()}".strip(), file=sys.stderr)
+        return 1
+    except ImproperlyConfigured as error:
         print(f"{options.errand} failed: {error}".strip(), file=sys.stderr)
         return 1
     return 0

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler_site import roster
+from scheduler_site import naming, roster
 from scheduler_site.children import Program
 from scheduler_site.supervisor import CycleWatch, NotReady, Supervisor, write_json
 from scheduler_site.uplock import Holder, UpLock
@@ -76,7 +76,10 @@ def _run(options: Options, lock: UpLock) -> int:
         environment.setdefault("TIDEGATE_URL", _from_here(options.host, listener))
     broker, environment, socket_folder = _broker(options, environment)
     cycle, pipe = _cycle_pipe(environment)
-    node_name = environment.get("TIDEGATE_NODE") or socket.gethostname()
+    node_name, renamed = naming.settled(options.data, environment)
+    environment["TIDEGATE_NODE"] = node_name
+    if renamed:
+        _say(renamed)
     stages: list[list[Program]] = [[broker] if broker else []]
     if options.role in {"up", "worker"}:
         stages.append(roster.workers(options.data, node_name, environment, pipe))
@@ -93,6 +96,8 @@ def _run(options: Options, lock: UpLock) -> int:
         supervisor.listen()
         if options.role == "up" and _prepare(options, address, environment) != 0:
             return FAILED
+        if options.role == "up":
+            naming.keep(options.data, node_name)
         supervisor.start()
         if not supervisor.stopping:
             _say(f"Tidegate is up: {address} (Ctrl-C stops it; running jobs go on)")

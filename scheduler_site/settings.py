@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from placement.domain.containing import containers
 from placement.runner import ladder
-from scheduler_site import environ, queues
+from scheduler_site import environ, naming, queues
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -20,7 +20,7 @@ DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
 RUNS = environ.directory("TIDEGATE_RUNS", DATA / "runs")
 SIMULATED_DIR = environ.directory("TIDEGATE_SIMULATED_DIR", DATA / "simulated")
 
-NODE = environ.node_name("TIDEGATE_NODE", socket.gethostname())
+NODE = environ.node_name("TIDEGATE_NODE", naming.kept(DATA) or socket.gethostname())
 SIMULATE = environ.text("TIDEGATE_SIMULATE")
 # Working directories of jobs must lie below one of these.
 ALLOWED_ROOTS = [

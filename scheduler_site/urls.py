@@ -16,3 +16,5 @@ urlpatterns = [path("healthz", healthz, name="healthz")]
 urlpatterns += [path("", include(module)) for module in ("placement.urls", "calibration.urls") if find_spec(module)]
 # Last: placement's login stands in for the admin's own.
 urlpatterns += [path("admin/", admin.site.urls)]
+
+handler500 = "placement.views.fault.fault"

@@ -19,6 +19,10 @@ OLDEST_REDIS = (6, 2)
 """The message library asks for commands that came with it."""
 
 
+FULL_BELOW = 4 << 20
+"""Bytes left with which a database still gets its few pages written, and a little later none."""
+
+
 def network_kind(path: Path) -> str:
     """Return the kind of network file system that holds the path, "" where it is a local one."""
     try:
@@ -61,6 +65,17 @@ def unwritable(folder: Path) -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
+
+
+def full(folder: Path) -> str:
+    """Return that the disk of this folder is full, with what to do, "" where it is not or cannot be told."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        return ""
+    if free >= FULL_BELOW:
+        return ""
+    return f"the disk of {folder} is full ({free >> 20} MiB left); make room there"
 
 
 def redis_on_path() -> tuple[str, tuple[int, ...] | None] | None:

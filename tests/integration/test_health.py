@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from django.core.management import CommandError, call_command
 
 from calibration import clock
 from placement.models import Node
+from placement.services import premises
 
 pytestmark = pytest.mark.django_db
 
@@ -39,4 +42,11 @@ def test_a_node_that_does_not_is_named_with_what_to_do(ages: dict[str, float], w
 
 def test_an_unknown_node_is_named() -> None:
     with pytest.raises(CommandError, match="no node testnode"):
+        call_command("health")
+
+
+def test_on_a_full_disk_it_is_room_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    node(tick=400)
+    monkeypatch.setattr(premises.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1 << 20))
+    with pytest.raises(CommandError, match=r"no look for 400 s: the disk of .* is full \(1 MiB left\); make room"):
         call_command("health")

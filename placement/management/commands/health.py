@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from placement import snapshots
+from placement.services import premises
 
 
 class Command(BaseCommand):
@@ -20,7 +21,8 @@ class Command(BaseCommand):
             raise CommandError(f"There is no node {settings.NODE} in this database.")
         if node.tick_age is None or node.tick_age > knobs.node_stale_seconds:
             since = "since it booted" if node.tick_age is None else f"for {node.tick_age:.0f} s"
-            raise CommandError(f"{node.name} has finished no look {since}: restart its tick worker; jobs go on.")
+            first = premises.full(settings.DATA) or "restart its tick worker"
+            raise CommandError(f"{node.name} has finished no look {since}: {first}; jobs go on.")
         if node.work_age is not None and node.work_age > knobs.node_no_work_seconds:
             raise CommandError(
                 f"{node.name}'s start worker has taken no message for {node.work_age:.0f} s: restart it; jobs go on."
