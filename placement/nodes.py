@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from calibration import clock
 from calibration.domain.samples import RAM, PoolState
 from calibration.models import PoolNow
+from placement.domain.containing.visible import Seen
+from placement.domain.declaring import by_hand
 from placement.domain.knobs import Knobs
 from placement.domain.world.snapshot import Device, Hold, Node, Pool
 from placement.models import Cycle, Job
@@ -37,7 +41,9 @@ def node_of(
     return Node(
         name=node.name,
         ram=ram,
-        devices=tuple(_device(d, ram, pools.get((node.name, d.uuid)), at, wall) for d in _placeable(devices)),
+        devices=tuple(
+            _device(d, ram, pools.get((node.name, d.uuid)), at, wall, twice(d, devices)) for d in _placeable(devices)
+        ),
         state=_node_state(node, tick_age, knobs),
         hold=hold_of(node, wall),
         tick_age=tick_age,
@@ -81,7 +87,24 @@ def _placeable(devices: list[DeviceRow]) -> list[DeviceRow]:
     return [device for device in devices if not (device.heading and device.uuid in parents)]
 
 
-def _device(device: DeviceRow, ram: Pool, row: PoolNow | None, at: float, wall: float) -> Device:
+def seen(device: DeviceRow) -> Seen:
+    """Return a device as commands are shown it, by its name."""
+    number = device.index if device.driver_number is None else device.driver_number
+    return Seen(device.name, number, tuple(device.backends), device.kind)
+
+
+def twice(device: DeviceRow, others: Iterable[DeviceRow]) -> str:
+    """Return why nothing new starts on a device by hand: one that was found has its driver's number; "" if none has.
+
+    MIG instances are shown by name, so theirs do not count.
+    """
+    if not device.by_hand:
+        return ""
+    found = [(seen(row), row.declared) for row in others if not (row.by_hand or row.retired or row.parent)]
+    return by_hand.closed(seen(device), device.declared, found)
+
+
+def _device(device: DeviceRow, ram: Pool, row: PoolNow | None, at: float, wall: float, said: str) -> Device:
     own = _pool(ram.node, device.uuid, "vram", device.name, device.declared, row, at)
     shares = device.shares or device.one_pool
     return Device(
@@ -99,6 +122,7 @@ def _device(device: DeviceRow, ram: Pool, row: PoolNow | None, at: float, wall: 
         measurable=device.measurable,
         more_backends=tuple(device.backends[1:]),
         any_gpu=device.any_gpu,
+        twice=said,
     )
 
 

@@ -8,6 +8,7 @@ from calibration import clock
 from calibration.domain.samples import RAM
 from calibration.models import PoolNow
 from placement.models import Device, Node, Role
+from placement.nodes import twice
 from placement.selectors import access, alone, devices, wire
 
 
@@ -90,6 +91,7 @@ def _device(row: Device, node: str, read: _Read) -> dict[str, Any]:
         "by_hand": row.by_hand,
         "any_gpu": row.any_gpu,
         "driver_number": row.driver_number,
+        "closed": twice(row, row.node.devices.all()),
         "simulated": row.simulated,
         "parent": row.parent,
         "heading": row.heading,

@@ -19,6 +19,7 @@ from placement import snapshots
 from placement.domain.submitting.taken import Kind
 from placement.inside import UNHELD
 from placement.models import AuditEntry, Device, Job, Node
+from placement.nodes import twice
 from placement.selectors import devices, hardware, now_lists, tanks
 from placement.selectors.asked import NO_DEVICE, Asked
 from placement.selectors.rows import WaitingRow
@@ -241,7 +242,9 @@ def _declared(row: Device) -> tuple[tuple[str, str], ...]:
     """Return what is known of a device that no probe found: an admin's word."""
     any_gpu = "jobs that ask for any GPU, too" if row.any_gpu else "jobs that name its kind or backend, or it"
     number = row.index if row.driver_number is None else row.driver_number
+    said = twice(row, row.node.devices.all())
     return (
+        *((("Closed", said),) if said else ()),
         ("Kind", row.kind),
         ("Backends", ", ".join(row.backends)),
         ("Number", f"{row.index}, its driver's {number}" if number != row.index else str(row.index)),

@@ -13,6 +13,7 @@ from placement import snapshots
 from placement.domain.jobs import ACTIVE
 from placement.domain.knobs import Knobs
 from placement.models import Device, Job, Node
+from placement.nodes import twice
 from placement.selectors import alone, hardware, tanks, wording
 from placement.selectors.tanks import Tank
 
@@ -142,6 +143,8 @@ def _device(node: Node, device: Device, now: PoolNow | None, look: Look, names: 
     else:
         layers, legend, left = tanks.booked(device.declared, inside)
     state, notes = _state(now, look, measurable=device.measurable)
+    if said := twice(device, node.devices.all()):
+        state, notes = "same number", [said.rstrip(".")]
     notes += hardware.notes(device, names) + _holds(device)
     notes += ["takes exclusive jobs only"] if device.exclusive_only else []
     if not device.measurable:

@@ -6,9 +6,9 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placement.domain.containing.visible import Seen
 from placement.domain.declaring import by_hand
 from placement.models import Device
+from placement.nodes import seen
 
 
 def known(rows: Iterable[Device]) -> frozenset[tuple[str, int]]:
@@ -28,11 +28,6 @@ def clash(device: Device, changes: Mapping[str, Any], others: Iterable[Device]) 
     after.driver_number = changes.get("driver_number", device.driver_number)
     if "backends" in changes:
         after.backends = by_hand.stored(changes["backends"], "" if device.by_hand else device.backend)
-    said = "" if device.parent else by_hand.seen_twice(_seen(after), [_seen(row) for row in others if not row.parent])
+    said = "" if device.parent else by_hand.seen_twice(seen(after), [seen(row) for row in others if not row.parent])
     field = "backends" if not device.by_hand else "index" if after.driver_number is None else "driver_number"
     return {field: said} if said else {}
-
-
-def _seen(device: Device) -> Seen:
-    number = device.index if device.driver_number is None else device.driver_number
-    return Seen(device.name, number, tuple(device.backends), device.kind)

@@ -34,6 +34,30 @@ def node() -> Node:
     return a_machine()
 
 
+def test_a_card_that_a_probe_finds_later_with_its_drivers_number_closes_it(
+    client: Client, ann: Any, node: Node
+) -> None:
+    row = tpu(ann, node, kind="gpu", index=7, backends=["cuda"], driver_number=2)
+    assert send(client, "get", f"devices/{row.pk}")["device"]["closed"] == ""
+    found = PoolSample("GPU-new", "vram", "gpu2", PoolState.OK, total=24 * GIB, free=24 * GIB, index=2, backend="CUDA")
+    nodes.discover("atlas", Reading("atlas", "b", 1.0, 1.0, {"GPU-new": found}, {}))
+    said = (
+        "gpu7 (16.0 GiB by hand) and gpu2 (24.0 GiB, found on the machine) are both number 2 of their driver "
+        "(CUDA_VISIBLE_DEVICES): a job on one would run on the other, unseen there. "
+        "Nothing new starts on gpu7: an admin says its own number, or removes it."
+    )
+    waits = asks(ann, device_wanted=row.uuid, wanted={"kind": "GPU"}, declared_vram=GIB)
+    assert (waits.state, waits.code, waits.headline) == ("queued", "no_reading", said)
+    assert send(client, "get", f"devices/{row.pk}")["device"]["closed"] == said
+    for page in ("/devices", f"/devices/atlas/{row.uuid}"):
+        assert said.rstrip(".") in words(client.get(page))
+    nodes.edit_device(ann, row.pk, {"driver_number": 3})
+    admission.run()
+    waits.refresh_from_db()
+    assert (waits.state, waits.device) == ("admitted", row.uuid)
+    assert said.rstrip(".") not in words(client.get("/devices"))
+
+
 class TestDeclaring:
     def test_it_is_kept_told_and_on_record(self, client: Client, ann: Any, node: Node) -> None:
         said = {**TPU, "declared": "16 GB", "exclusive_only": True, "backends": ["xla", "opencl"]}

@@ -222,6 +222,11 @@ def test_a_group_that_lacks_one_device_is_told_of_that_one() -> None:
     )
 
 
+def test_a_device_for_one_job_at_a_time_is_not_said_to_be_wanted_alone() -> None:
+    answer = place(an_ask(1), [a_slot(0, 8, leases=1, leased=GB, holders=("job 1",), exclusive_only=True)])
+    assert answer.sentence.endswith("gpu0 takes one job at a time, and job 1 is there.")
+
+
 def test_the_impossible_says_the_arithmetic() -> None:
     answer = place(an_ask(18, count=3), slots(4, 6, 8))
 

@@ -147,6 +147,21 @@ def test_what_was_learned_elsewhere_takes_nothing_from_what_a_person_said(
     assert (measured.grant.charges["GPU-0"] == (learned or 0) * GIB) is (learned is not None)
 
 
+@pytest.mark.parametrize(
+    ("left", "exclusive", "said"),
+    [
+        (1, Exclusive.NO, "gpu0 takes one job at a time; #9 uses some of it without a lease."),
+        (2, Exclusive.NO, "gpu0 takes one job at a time; #8 and #9 use some of it without a lease."),
+        (1, Exclusive.DEVICE, "Wants gpu0 alone; #9 uses some of it without a lease."),
+        (0, Exclusive.NO, "#9 has gpu0 alone."),
+    ],
+)
+def test_nobody_has_a_device_alone_who_only_uses_it(left: int, exclusive: Exclusive, said: str) -> None:
+    running = tuple(a_running(9 - n, 0, GIB, more=True) for n in reversed(range(left))) or (a_running(9, GIB, GIB),)
+    told = asked(a_device(exclusive_only=True), running=running, exclusive=exclusive)
+    assert (told.code, told.headline) == (Code.EXCLUSIVE_DEVICE, said)
+
+
 def test_who_has_the_whole_is_no_first_run_that_settles() -> None:
     snapshot = a_snapshot(a_node(unread()))
     job = a_waiting(1, None, kind="TPU", exclusive=Exclusive.DEVICE)

@@ -29,6 +29,7 @@ class Device(Shape):
     measurable: bool = Field(description="False: no probe can read it; it is gated on its declaration alone.")
     by_hand: bool = Field(description="An admin declared it; no probe found it.")
     any_gpu: bool = Field(description="Nobody measures it, and yet jobs that ask for any GPU may be put on it.")
+    closed: str = Field(description="Why nothing starts there: a probe found another with its driver's number.")
     driver_number: int | None = Field(description="Its driver's number for it; null: its index.")
     simulated: bool
     parent: str = Field(description="UUID of the card that this MIG instance is a part of; empty: of none.")

@@ -134,6 +134,8 @@ def reading(board: Board, pool: Pool, device: Device | None) -> Check:
     figures = {"age": pool.age, "limit": limit, "state": pool.state.value}
     told = f" ({pool.message.rstrip('.')})" if pool.message else ""
     if device is not None and not device.measurable:
+        if device.twice:
+            return Check(Code.NO_READING, False, device.twice, figures, pool.pool)
         words = f"No probe can read {name}: declared capacity alone decides there."
         return Check(Code.NO_READING, True, words, figures, pool.pool)
     if pool.state is PoolState.LOST:

@@ -55,12 +55,12 @@ def _others(board: Board, device: Device, inside: int) -> list[Running]:
 
 def _on_device(board: Board, device: Device, request: Request) -> Iterator[Check]:
     here, name, wanted = _others(board, device, request.inside), name_of(device, board.many), request.exclusive
-    taken = [r.job for r in here if r.exclusive is Exclusive.DEVICE or device.exclusive_only]
+    taken = [r.job for r in here if r.exclusive is Exclusive.DEVICE or (device.exclusive_only and not r.unheld)]
     if taken:
         yield _with(Code.EXCLUSIVE_DEVICE, f"{text.jobs(taken)} has {name} alone.", taken)
-    elif here and wanted is Exclusive.DEVICE:
-        ids = [r.job for r in here]
-        yield _with(Code.EXCLUSIVE_DEVICE, f"Wants {name} alone; {_run(ids)} there.", ids)
+    elif here and (wanted is Exclusive.DEVICE or device.exclusive_only):
+        start = f"Wants {name} alone" if wanted is Exclusive.DEVICE else f"{name} takes one job at a time"
+        yield _with(Code.EXCLUSIVE_DEVICE, f"{start}; {_are_there(here)}.", [r.job for r in here])
     else:
         yield Check(Code.EXCLUSIVE_DEVICE, True, _nobody(Code.EXCLUSIVE_DEVICE, name))
     yield _settling(board, device, here)
@@ -73,7 +73,14 @@ def _nobody(code: Code, name: str) -> str:
 
 
 def _run(ids: list[int]) -> str:
-    return f"{text.jobs(ids)} {'runs' if len(ids) == 1 else 'run'}"
+    return f"{text.jobs(ids)} {'runs' if len(set(ids)) == 1 else 'run'}"
+
+
+def _are_there(here: list[Running]) -> str:
+    """Return who runs on a device, and who only uses some of it: that holds nothing, so it has nothing alone."""
+    held, left = [r.job for r in here if not r.unheld], [r.job for r in here if r.unheld]
+    uses = f"{text.jobs(left)} {'uses' if len(left) == 1 else 'use'} some of it without a lease" if left else ""
+    return " and ".join(filter(None, (f"{_run(held)} there" if held else "", uses)))
 
 
 def _with(code: Code, sentence: str, ids: list[int]) -> Check:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from calibration.domain.resources import gib
 from placement.domain.containing.visible import Seen, masks_of
 from placement.domain.world import devices
 from placement.domain.world.devices import Backend, Kind
@@ -64,6 +65,22 @@ def seen_twice(own: Seen, others: Sequence[Seen]) -> str:
             return (
                 f"{other.uuid} is number {own.number} of its driver ({', '.join(sorted(both))}) already: jobs here "
                 "would be shown that device. Say this one's own number there."
+            )
+    return ""
+
+
+def closed(own: Seen, declared: int, others: Sequence[tuple[Seen, int]]) -> str:
+    """Return why nothing new starts on a device by hand: a probe found one with its driver's number; "" if none did.
+
+    Each with its declared bytes. UUIDs are names here.
+    """
+    for other, found in others:
+        if seen_twice(own, [other]):
+            masks = ", ".join(sorted(masks_of(own) & masks_of(other)))
+            return (
+                f"{own.uuid} ({gib(declared)} by hand) and {other.uuid} ({gib(found)}, found on the machine) are both "
+                f"number {own.number} of their driver ({masks}): a job on one would run on the other, unseen there. "
+                f"Nothing new starts on {own.uuid}: an admin says its own number, or removes it."
             )
     return ""
 

@@ -51,7 +51,8 @@ def told(o: Obstacle) -> str:
     if o.rule is Rule.HELD_ALONE:
         return f"{o.name} is held by {who or 'somebody'} alone"
     if o.rule is Rule.NOT_EMPTY:
-        return f"{o.name} is wanted alone, and {who or 'somebody'} {'are' if len(o.holders) > 1 else 'is'} there"
+        why = o.why or "is wanted alone"
+        return f"{o.name} {why}, and {who or 'somebody'} {'are' if len(o.holders) > 1 else 'is'} there"
     _, left = less(o.need, o.bound.room)
     by = "" if not o.bound.by else f", {gib(o.bound.by)} less than"
     if o.rule is Rule.BOOKED:
@@ -125,7 +126,8 @@ def _obstacle(ask: Ask, slot: Slot, need: int, many: bool) -> Obstacle | None:
             return None
         rule = Rule.BOOKED if bound.ledger is Ledger.BOOKED else Rule.MEASURED
         who = slot.holders if rule is Rule.BOOKED else slot.users
-    return Obstacle(slot.device, _name(slot, many), rule, need, bound, who, slot.shut)
+    why = "takes one job at a time" if rule is Rule.NOT_EMPTY and not ask.exclusive else slot.shut
+    return Obstacle(slot.device, _name(slot, many), rule, need, bound, who, why)
 
 
 def _devices(ask: Ask, count: int) -> str:

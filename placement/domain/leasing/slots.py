@@ -126,7 +126,7 @@ class Obstacle:
     need: int
     bound: Bound
     holders: tuple[str, ...]
-    why: str = ""  # of a device that is shut
+    why: str = ""  # of a device that is shut, or that takes one job at a time
 
 
 @dataclass(frozen=True, slots=True)

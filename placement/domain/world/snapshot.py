@@ -56,7 +56,8 @@ class Device:
     """A declared runtime device; ``measurable`` False means that no probe can ever read it.
 
     One without memory of its own has its node's RAM as ``pool``, and what was read of itself in ``own``. ``any_gpu``:
-    whoever asks for any GPU may be put on it, though nobody measures it.
+    whoever asks for any GPU may be put on it, though nobody measures it. ``twice`` is the sentence of one by hand with
+    whose driver's number a probe found another: jobs on both would be on one card.
     """
 
     uuid: str
@@ -73,6 +74,7 @@ class Device:
     own: Pool | None = None
     more_backends: tuple[str, ...] = ()
     any_gpu: bool = False
+    twice: str = ""
 
     @property
     def backends(self) -> tuple[str, ...]:
