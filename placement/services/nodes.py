@@ -276,8 +276,7 @@ def _compare(row: Any, expected: Mapping[str, Any], label: str, subject: str) ->
     moved = {name: getattr(row, name) for name, value in expected.items() if getattr(row, name) != value}
     if not moved:
         return
-    entries = AuditEntry.objects.filter(subject=subject).exclude(action__in=("hold", "release"))
-    last = entries.order_by("-pk").first()
+    last = AuditEntry.objects.filter(subject=subject).exclude(action__in=("hold", "release")).order_by("-pk").first()
     by = f" by {last.who}" if last else ""
     now = ", ".join(f"{name} is {value} now" for name, value in moved.items())
     raise Refused(f"{label} was changed meanwhile{by}: {now}. Look at it and save again.")

@@ -51,6 +51,7 @@ def test_a_card_that_a_probe_finds_later_with_its_drivers_number_closes_it(
     assert send(client, "get", f"devices/{row.pk}")["device"]["closed"] == said
     for page in ("/devices", f"/devices/atlas/{row.uuid}"):
         assert said.rstrip(".") in words(client.get(page))
+    assert words(client.get("/devices")).count("same number") == 2  # at its figures and in what is declared
     nodes.edit_device(ann, row.pk, {"driver_number": 3})
     admission.run()
     waits.refresh_from_db()
