@@ -127,8 +127,7 @@ def preview_node(node: Node, changes: Mapping[str, Any]) -> list[str]:
     total = _reported(node.name, RAM) or 0
     declared = changes.get("ram_declared", node.ram_declared)
     as_device = {"declared": total if declared is None else declared}
-    if "draining" in changes:
-        as_device["draining"] = changes["draining"]
+    as_device |= {name: changes[name] for name in ("draining",) if name in changes}
     before = total if node.ram_declared is None else node.ram_declared
     said = declarations.device_effects(as_device, before=before, **_inside(node.name, RAM))
     return [*said, *declarations.policy_effects(changes)]
