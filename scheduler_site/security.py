@@ -25,6 +25,8 @@ POLICY = "; ".join(
     )
 )
 
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
 
 def behind_the_proxy(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Return a middleware by which a request comes from whoever asked the proxy, where one is in front (HTTPS).
@@ -67,6 +69,25 @@ def kept_by_nobody(get_response: Callable[[HttpRequest], HttpResponse]) -> Calla
         response = get_response(request)
         response.headers.setdefault("Cache-Control", "no-store, private")
         return response
+
+    return middleware
+
+
+def in_utf8(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Return a middleware that refuses a form in another encoding than UTF-8, which no page of ours sends.
+
+    Whatever else names one is read as UTF-8: where names of encodings that are no text are believed, reading fails.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        told = (request.content_params or {}).get("charset")
+        if told is not None:
+            form = request.content_type in _FORMS and not request.path.startswith("/api/")
+            if form and told.lower() not in ("utf-8", "utf8", "us-ascii", "ascii"):
+                sentence = f"The form is said to be in {told[:40]}; only UTF-8 is taken. Nothing was done."
+                return render(request, "placement/refused.html", {"sentence": sentence, "status": 415}, status=415)
+            request.encoding = "utf-8"
+        return get_response(request)
 
     return middleware
 
