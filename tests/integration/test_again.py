@@ -42,16 +42,16 @@ def tries(first: Job) -> list[Job]:
 
 def test_a_failure_is_run_again_after_its_wait_and_what_waits_for_it_waits_on(node: Here, tmp_path: Path) -> None:
     mark = tmp_path / "second"
-    first = node.submit(f"[ -e {mark} ] || {{ touch {mark}; exit 7; }}", retry_times=3, retry_wait_s=1.0)
+    first = node.submit(f"[ -e {mark} ] || {{ touch {mark}; exit 7; }}", retry_times=3, retry_wait_s=3.0)
     dependent = node.submit("exit 0", after=((first.pk, "ok"),))
     node.end(first)
     assert (first.outcome, first.exit_code) == ("failed", 7)
     _, second = tries(first)
-    assert first.evidence["further try"] == f"#{second.pk}, try 1 of 3, after 1 s"
+    assert first.evidence["further try"] == f"#{second.pk}, try 1 of 3, after 3 s"
     assert second.evidence["retry"] == f"try 1 after #{first.pk} failed"
     assert first.ended_at is not None
     assert second.not_before is not None
-    assert second.not_before >= first.ended_at + timedelta(seconds=0.9)
+    assert second.not_before >= first.ended_at + timedelta(seconds=2.9)
     node.tick()
     dependent.refresh_from_db()
     assert dependent.headline == f"Waits for #{second.pk} (waiting) to complete."
