@@ -35,6 +35,9 @@ KNOBS = {
 }
 
 
+BEFORE_THE_END = frozenset(State) - {State.FINISHED}
+
+
 class Here:
     """One node with simulated devices; ``sent`` are the starts that were told, ``deliver`` whether they arrive."""
 
@@ -74,6 +77,7 @@ class Here:
         def there() -> bool:
             self.tick()
             job.refresh_from_db()
+            assert job.state in (state, *BEFORE_THE_END), f"{job} has ended before it was seen {state.value}"
             return job.state == state
 
         until(there, timeout, f"{job} to be {state.value}", 0.05)

@@ -101,10 +101,13 @@ def _rules(job: Job) -> dict[int, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("then", ["echo went on; sleep 60", "exit 0", "exit 3"])
-def test_who_passes_it_is_ended_by_the_kernel_and_the_record_says_so(node: Here, settings: Any, then: str) -> None:
+def test_who_passes_it_is_ended_by_the_kernel_and_the_record_says_so(
+    node: Here, settings: Any, tmp_path: Path, then: str
+) -> None:
     limited(settings)
-    grows = python("import time; time.sleep(0.2); b = bytearray(bytes(900 << 20))")
-    job = node.run(f"{grows}; {then}")
+    grows = python("b = bytearray(bytes(900 << 20))")
+    job = node.run(f"until [ -e {tmp_path}/go ]; do sleep 0.05; done; {grows}; {then}")
+    (tmp_path / "go").touch()
     limit = job.charges["ram"]["cap"]
     assert limit < 900 * MIB
     node.end(job)
