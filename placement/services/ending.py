@@ -243,7 +243,7 @@ def _evidence(
         receipt_age_s=receipt_age,
         driver_limit=evidence.driver_limit(run_dir) if job.device else None,
         log_tail=evidence.log_tail(run_dir),
-        lost=lost,
+        lost=lost or evidence.rebooted(record),
         watchdog=job.evidence.get("watchdog"),
         time_limit_s=job.time_limit_s,
         said=str((job.evidence.get(job.stop_reason) or {}).get("sentence") or ""),

@@ -12,6 +12,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from calibration import clock
 from placement.runner import cgroup
 from placement.runner.containment import group_of_run
 from placement.runner.jsonfile import control_path, read_json
@@ -24,6 +25,11 @@ _MOST_RECEIPTS = 200  # refusals that are read, the newest: a job may have survi
 FIGURES = ("asked", "held", "device_free", "cap")  # of a receipt, in bytes
 COUNTERS = ("oom", "oom_kill", "oom_group_kill", "memory_max", "memory_peak")  # of a control group
 _MOST = 1 << 62  # bytes; above it no database holds the number
+
+
+def rebooted(record: ExitRecord | None) -> str:
+    """Return that the machine was started anew since this end was written down, "" where it was not."""
+    return "its node has rebooted since" if record and record.boot_id not in {"", clock.boot_id()} else ""
 
 
 def log_tail(run_dir: Path) -> str:

@@ -9,6 +9,7 @@ from django.db import DatabaseError, IntegrityError, OperationalError, connectio
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from calibration import clock
 from calibration.domain.knobs import Knobs as InstrumentKnobs
 from calibration.domain.windows import Window, observe
 from calibration.models import OpenWindow, Sediment
@@ -145,3 +146,9 @@ def test_what_a_death_asks_for_fits_on_the_empty_card_on_which_it_happened() -> 
     assert decide(a_snapshot(a_node(card), knobs=Knobs()), a_waiting(1, most)).verdict is Verdict.START
     assert decide(a_snapshot(a_node(card), knobs=Knobs()), a_waiting(1, most + 1)).code is Code.INFEASIBLE
     assert round_.gives("GPU-1") == {}
+
+
+@pytest.mark.parametrize(("boot", "outcome"), [("another", "lost"), (clock.boot_id(), "cancelled")])
+def test_what_a_shutdown_ended_is_lost_and_cancelled_by_nobody(user: Any, boot: str, outcome: str) -> None:
+    record = ExitRecord(1, 1, boot, signal=15, stopped_by="signal", started_at=1e9, ended_at=1e9 + 3, duration_s=3.0)
+    assert judged(running(user), record, "").row["outcome"] == outcome

@@ -13,6 +13,7 @@ TORCH = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked} GiB. GPU 0 has a total capacity of "
     "24.00 GiB of which {free} GiB is free. Process 7 has 4.00 GiB memory in use. 4.00 GiB allowed; Of the allocated"
 )
+REBOOTED = "its node has rebooted since"
 CUPY = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 9 bytes (allocated so far: 1, limit set to: 8)."
 
 
@@ -288,6 +289,15 @@ def test_matrix(evidence: Evidence, outcome: Outcome, feeds: str, memory: str | 
             "GPU out of memory (card or cap): its last lines say so, and nothing proves which of the two.",
         ),
         (Evidence(signal=15), "Killed from outside by SIGTERM: nobody here sent it."),
+        (Evidence(signal=15, lost=REBOOTED), "Lost: ended by SIGTERM, and its node has rebooted since."),
+        (Evidence(code=143, stopped_by="signal", lost=REBOOTED), f"Lost: ended by SIGTERM, and {REBOOTED}."),
+        (
+            Evidence(signal=9, stopped_by="signal", killed=True, lost=REBOOTED),
+            f"Lost: killed after the grace, and {REBOOTED}.",
+        ),
+        (Evidence(signal=15, stopped_by="cancel", requested="cancel", lost=REBOOTED), "Cancelled: ended by SIGTERM."),
+        (Evidence(signal=15, stopped_by="signal"), "Cancelled: ended by SIGTERM."),
+        (Evidence(code=3, lost=REBOOTED), "Failed with code 3."),
         (Evidence(code=3), "Failed with code 3."),
         (
             Evidence(signal=9, stopped_by="cancel", killed=True, requested_by="bob"),

@@ -45,7 +45,8 @@ class Evidence:
     ``container`` is what its engine said of it at the end ("oom_killed": at its own limit, "limit" in bytes).
     ``cap_receipt`` is what was written when memory was refused ("cap", "asked", "used", "free" in bytes, any may be
     missing), ``receipt_age_s`` how long before the end that was; ``driver_limit`` the driver's own for this job
-    ("limit", "used" in bytes). ``watchdog`` is its evidence ("sentence", "pool"), ``lost`` why nobody saw the end.
+    ("limit", "used" in bytes). ``watchdog`` is its evidence ("sentence", "pool"), ``lost`` why nobody saw the end, or
+    what came since.
     """
 
     code: int | None = None
@@ -114,6 +115,8 @@ def _ours(e: Evidence) -> Verdict | None:
     if why == "time_limit":
         limit = "" if e.time_limit_s is None else f" of {e.time_limit_s:g} s"
         return Verdict(Outcome.TIMED_OUT, f"Reached its time limit{limit}: {how}.", "lower_bound")
+    if e.lost and not e.requested and (why == "signal" or (not why and _signal(e) == signals.SIGTERM)):
+        return Verdict(Outcome.LOST, f"Lost: {how}, and {e.lost}.", "lower_bound")  # as a shutdown ends everything
     if why:
         asked = f"Cancelled by {e.requested_by}" if e.requested_by else "Cancelled"
         return Verdict(Outcome.CANCELLED, f"{asked}: {how}.", "lower_bound")
