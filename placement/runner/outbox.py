@@ -34,16 +34,19 @@ class Outbox:
             path = control_path(self._run_dir, name)
             try:
                 self._write(path, fields, durable)
-            except FileNotFoundError as error:
-                # Without control/ nobody is there to read it; a runner that waits for it would stay for ever.
-                if os.path.isdir(os.path.dirname(path)):
+            except OSError as error:
+                # Where control/ is gone or another's nobody reads it; a runner that waits for it would stay for ever.
+                if not self._replaced(error):
                     self._failed(name, error)
                     continue
-            except OSError as error:
-                self._failed(name, error)
-                continue
             del self._waiting[name]
         return not self._waiting
+
+    def _replaced(self, error: OSError) -> bool:
+        control = os.path.dirname(control_path(self._run_dir, ""))
+        if os.path.islink(self._run_dir) or os.path.islink(control):
+            return True
+        return isinstance(error, (FileNotFoundError, NotADirectoryError)) and not os.path.isdir(control)
 
     def _failed(self, name: str, error: OSError) -> None:
         self._notes.say(name, f"cannot write {name} yet, trying again each second: {error}")

@@ -24,7 +24,7 @@ from placement.runner.members import kill_members, members
 from placement.runner.record import EXIT, Started
 from placement.runner.signals import signal_member
 from placement.runner.status import Phase, RunStatus, look
-from placement.runner.stop_request import request_stop
+from placement.runner.stop_request import SIGNALLED, request_stop
 from placement.services import aftermath, cycle_row, engines, notices
 from placement.services.ending import Ended, Ending, Round, judged, release, run_dir_of, store, why_lost
 
@@ -179,7 +179,6 @@ def _ask_to_stop(job: Job, status: RunStatus, knobs: Knobs) -> None:
     if job.stop_clock is not None and 0 <= now - job.stop_clock < _ASK_AGAIN:
         return
     run_dir = run_dir_of(job)
-    (run_dir / "control").mkdir(mode=0o700, parents=True, exist_ok=True)
     grace = None
     if (
         status.phase is Phase.UNSUPERVISED
@@ -190,13 +189,18 @@ def _ask_to_stop(job: Job, status: RunStatus, knobs: Knobs) -> None:
     if job.image and status.phase is Phase.UNSUPERVISED and grace is None and job.stop_clock is not None:
         return  # its engine was asked, and a second TERM means "at once" to many programs
     try:
-        request_stop(run_dir, job.stop_reason or "cancel", grace)
-        if status.phase is Phase.UNSUPERVISED and not (job.image and grace is None):
-            # Nobody adopts what left session and group before the runner died; only earlier readings know it.
-            kill_members(_sampled(job), signal.SIGTERM if grace is None else signal.SIGKILL)
+        (run_dir / "control").mkdir(mode=0o700, parents=True, exist_ok=True)
+        heard = request_stop(run_dir, job.stop_reason or "cancel", grace) == SIGNALLED
     except OSError as error:
         log.warning("#%s cannot be asked to stop: %s", job.pk, error, extra={"action": "stop_refused"})
-        return
+        if status.started is None:
+            return
+        heard = False
+    if not heard and status.started is not None:
+        signal_member(status.started.runner, signal.SIGTERM)  # its records are another's; this alone ends a run, too
+    if status.phase is Phase.UNSUPERVISED and not (job.image and grace is None):
+        # Nobody adopts what left session and group before the runner died; only earlier readings know it.
+        kill_members(_sampled(job), signal.SIGTERM if grace is None else signal.SIGKILL)
     if job.stop_clock is None:
         job.stop_clock = now
         Job.objects.filter(pk=job.pk).update(stop_clock=now)
@@ -213,8 +217,10 @@ def _sampled(job: Job) -> list[Identity]:
 def _look(job: Job) -> RunStatus:
     """Return where a job's attempt stands; it is not lost while anything that was seen of it lives."""
     status = look(run_dir_of(job))
-    if status.phase is Phase.NEW and job.runner and job.child:
-        status = _by_row(job)
+    if job.runner and job.child:
+        lives = alive(Identity(**job.runner)) or alive(Identity(**job.child))
+        if status.phase is Phase.NEW or (lives and status.phase in (Phase.EXITED, Phase.LOST)):
+            status = _by_row(job)  # its records were removed, or are another's
     if status.phase is Phase.UNSUPERVISED and status.exit is not None:
         # Its runner did not write it, and must not be believed to have once the command has ended.
         (run_dir_of(job) / "control" / EXIT).unlink(missing_ok=True)

@@ -189,6 +189,28 @@ def test_a_job_whose_run_directory_was_removed_can_be_cancelled(node: Here) -> N
     assert not alive(job.child["pid"])
 
 
+@pytest.mark.parametrize("what", ["the directory", "its records"])
+def test_a_job_that_put_a_link_in_place_of_its_run_directory_runs_on_and_can_be_cancelled(
+    node: Here, tmp_path: Path, what: str
+) -> None:
+    job = node.run("sleep 30")
+    mine, others = lifecycle.run_dir_of(job), tmp_path / "file"
+    if what == "its records":
+        mine, others = mine / "control", tmp_path / "other"
+        others.mkdir()
+        (others / "exit.json").write_text(json.dumps({"version": 1, "code": 0}))
+    else:
+        others.write_text("no directory")
+    mine.rename(tmp_path / "aside")
+    mine.symlink_to(others)
+    node.tick()
+    job.refresh_from_db()
+    assert (job.state, leased(job)) == ("running", 1)
+    jobs.cancel(node.user, job.pk)
+    assert (node.end(job).outcome, leased(job)) == ("cancelled", 0)
+    assert not alive(job.child["pid"])
+
+
 def test_a_runner_that_somebody_stopped_goes_on_and_hears_the_cancel(node: Here) -> None:
     job = node.run("sleep 30")
     os.kill(job.runner["pid"], signal.SIGSTOP)
