@@ -19,7 +19,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OperationalError, ProgrammingError) as error:
         if "no such table" not in str(error) and "does not exist" not in str(error):
-            raise
+            if isinstance(error, ProgrammingError):
+                raise
+            from scheduler_site.errands import no_room
+
+            sys.exit(f"The database cannot be used now ({str(error).strip()}){no_room()}.")
         sys.exit(f"This database has no tables of Tidegate ({error}). ./tidegate up makes them, or: manage.py migrate")
 
 

@@ -52,7 +52,7 @@ def farewell(*, demo: bool) -> None:
     print(selectors.running_count())
 
 
-def _no_room() -> str:
+def no_room() -> str:
     """Return what to do where a full disk is behind a failure; its own words name neither disk nor way out."""
     from placement.services import premises
 
@@ -78,10 +78,10 @@ def main() -> int:
             call_command("cancel_all")
     except DatabaseError as error:
         where = settings.DATABASES["default"]["NAME"]
-        print(f"{options.errand} failed at the database {where}: {error}{_no_room()}", file=sys.stderr)
+        print(f"{options.errand} failed at the database {where}: {error}{no_room()}", file=sys.stderr)
         return 1
     except CommandError as error:
-        print(f"{options.errand} failed: {error}{_no_room()}".strip(), file=sys.stderr)
+        print(f"{options.errand} failed: {error}{no_room()}".strip(), file=sys.stderr)
         return 1
     except ImproperlyConfigured as error:
         print(f"{options.errand} failed: {error}".strip(), file=sys.stderr)

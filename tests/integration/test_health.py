@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 
+import manage
 from calibration import clock
 from placement.models import Node
 from placement.services import premises
@@ -50,3 +52,13 @@ def test_on_a_full_disk_it_is_room_that_helps(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(premises.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1 << 20))
     with pytest.raises(CommandError, match=r"no look for 400 s: the disk of .* is full \(1 MiB left\); make room"):
         call_command("health")
+
+
+def test_a_database_that_cannot_be_used_is_one_sentence_from_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(argv: list[str]) -> None:
+        raise OperationalError("disk I/O error")
+
+    monkeypatch.setattr("django.core.management.execute_from_command_line", fails)
+    monkeypatch.setattr(premises.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    with pytest.raises(SystemExit, match=r"cannot be used now \(disk I/O error\): the disk of .* is full .* try again"):
+        manage.main()
