@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from placement.runner import cgroup
 from placement.runner.cgroup import NONE, Group
+from placement.runner.confirmed import told
 from placement.runner.containment import DRIVER_LIMIT, hold, write_held
 from placement.runner.identity import Identity, identify, read_boot_id
 from placement.runner.jsonfile import control_path, write_all, write_record
 from placement.runner.kernel import become_subreaper
-from placement.runner.launch import told
 from placement.runner.limits import LogLimit
 from placement.runner.notes import Notes
 from placement.runner.outbox import Outbox

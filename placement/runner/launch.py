@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from placement.runner.identity import Identity, read_boot_id
-
 CODE_ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 _CLAIMED_BY_ANOTHER = 3
-_TOLD = re.compile(r"started: runner (\d+) since (\d+), command (\d+) since (\d+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,20 +23,6 @@ class LaunchResult:
 
     ok: bool
     message: str
-
-
-def told(runner: Identity, child: Identity) -> str:
-    """Return the word with which a runner confirms a start: pids, and when they began, in ticks."""
-    return f"started: runner {runner.pid} since {runner.start_ticks}, command {child.pid} since {child.start_ticks}"
-
-
-def begun(message: str) -> tuple[Identity, Identity] | None:
-    """Return the runner and the command of a start that was confirmed so: a job may remove its records at once."""
-    if (found := _TOLD.fullmatch(message)) is None:
-        return None
-    pid, since, child, child_since = map(int, found.groups())
-    boot = read_boot_id()
-    return Identity(pid, since, boot), Identity(child, child_since, boot)
 
 
 def launch(

@@ -22,9 +22,10 @@ from placement.domain.errors import Refused
 from placement.domain.jobs import State
 from placement.domain.submitting.arrays import list_with_index, with_index
 from placement.models import Job, Node
+from placement.runner.confirmed import begun
 from placement.runner.identity import Identity, identify
 from placement.runner.jsonfile import write_record
-from placement.runner.launch import LaunchResult, begun, launch
+from placement.runner.launch import LaunchResult, launch
 from placement.runner.record import claim
 from placement.services import (
     accounts,

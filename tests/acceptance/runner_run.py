@@ -82,6 +82,7 @@ class Run:
         started = read_started(self.dir)
         if started is not None:
             until(lambda: not members(started), 20, "the end of every process of the run")
+            until(lambda: not alive(started.runner), 20, "the end of its runner, which its record waits for")
         return record
 
     def log(self, name: str = "stdout") -> bytes:

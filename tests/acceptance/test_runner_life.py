@@ -158,7 +158,7 @@ def test_a_run_survives_the_death_of_its_launchers_whole_group() -> None:
         [sys.executable, "-c", program, str(run.dir)], cwd=CODE_ROOT, stdout=subprocess.PIPE, start_new_session=True
     )
     assert launcher.stdout is not None
-    assert launcher.stdout.readline() == b"started\n"
+    assert launcher.stdout.readline().startswith(b"started: runner ")
     os.killpg(launcher.pid, signal.SIGKILL)
     launcher.wait()
     launcher.stdout.close()

@@ -20,7 +20,7 @@ from placement.domain.jobs import State
 from placement.models import Job
 from placement.services import jobs
 from tests.integration.databases import together
-from tests.integration.loop_here import Here, alive, control, here, leased
+from tests.integration.loop_here import Here, alive, here, leased
 from tests.wait import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,7 +53,7 @@ def test_a_job_that_ended_while_no_worker_was_there_has_its_true_code(node: Here
     job = node.run(f"until [ -e {door} ]; do sleep 0.02; done; exit 3")
 
     door.touch()
-    until((control(job) / "exit.json").exists, 20, "its exit record")
+    until(lambda: not alive(job.runner["pid"]), 20, "the end of its runner")
     node.new_worker()
     node.tick()
 

@@ -20,7 +20,7 @@ from placement.domain.jobs import State
 from placement.models import Job, Role
 from scheduler_site import queues
 from scheduler_site.quiet import OnceAMinute
-from tests.integration.loop_here import Here, here, leased
+from tests.integration.loop_here import Here, alive, here, leased
 from tests.integration.rows import a_machine, a_user
 from tests.wait import until
 
@@ -133,8 +133,7 @@ def test_an_end_whose_figures_cannot_be_stored_yet_is_told_once_they_can(
     for _ in range(3):
         node.tick()
     door.touch()
-    record = Path(job.run_dir) / "control" / "exit.json"
-    until(record.exists, 20, "the end of the run")
+    until(lambda: not alive(job.runner["pid"]), 20, "the end of its runner")
     with monkeypatch.context() as patch:
         patch.setattr(instrument, "keep", full)
         with pytest.raises(OperationalError):
