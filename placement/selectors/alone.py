@@ -10,12 +10,18 @@ from placement.models import Device, Job
 from placement.selectors.wording import mapping
 
 
-def holder(jobs: Iterable[Job], node: str, device: Device | None = None) -> Job | None:
-    """Return which of the active jobs has the node, or the device on it, alone; None where nobody has."""
-    return next((job for job in jobs if job.node == node and _has(job, device)), None)
+def holder(
+    jobs: Iterable[Job], node: str, device: Device | None = None, *, exclusive_only: bool | None = None
+) -> Job | None:
+    """Return which of the active jobs has the node, or the device on it, alone; None where nobody has.
+
+    ``exclusive_only``: as the device would be declared, None: as it is.
+    """
+    one_at_a_time = bool(device and device.exclusive_only) if exclusive_only is None else exclusive_only
+    return next((job for job in jobs if job.node == node and _has(job, device, one_at_a_time)), None)
 
 
-def _has(job: Job, device: Device | None) -> bool:
+def _has(job: Job, device: Device | None, one_at_a_time: bool) -> bool:
     if job.exclusive == Exclusive.MACHINE:
         return True
     if device is None:
@@ -25,7 +31,7 @@ def _has(job: Job, device: Device | None) -> bool:
     if own and job.exclusive == Exclusive.DEVICE:
         return True
     holds = own or (bool(charge) and not charge.get(UNHELD))
-    return holds and (device.exclusive_only or bool(charge.get("alone")))
+    return holds and (one_at_a_time or bool(charge.get("alone")))
 
 
 def note(job: Job, device: Device | None = None) -> str:

@@ -116,7 +116,7 @@ def preview_device(device: Device, changes: Mapping[str, Any]) -> list[str]:
     """Return what an edit would do to running jobs, or why it cannot be made, a sentence each. Nothing is changed."""
     if wrong := _device_problems(device, changes):
         return list(wrong.values())
-    inside = _inside(device.node.name, device.uuid, device)
+    inside = _inside(device.node.name, device.uuid, device, changes.get("exclusive_only"))
     return declarations.device_effects(changes, before=device.declared, **inside)
 
 
@@ -133,11 +133,11 @@ def preview_node(node: Node, changes: Mapping[str, Any]) -> list[str]:
     return [*said, *declarations.policy_effects(changes)]
 
 
-def _inside(node: str, pool: str, device: Device | None = None) -> dict[str, Any]:
+def _inside(node: str, pool: str, device: Device | None = None, only: bool | None = None) -> dict[str, Any]:
     """Return the bytes leased of a pool, how many jobs hold them, and whether one has it alone."""
     live = Lease.objects.filter(node=node, pool=pool, released_at=None)
     held = live.aggregate(bytes=Sum("bytes"), jobs=Count("job", distinct=True))
-    by = alone.holder(devices.active_jobs(), node, device)
+    by = alone.holder(devices.active_jobs(), node, device, exclusive_only=only)
     return {"leased": held["bytes"] or 0, "jobs": held["jobs"], "alone": by is not None}
 
 

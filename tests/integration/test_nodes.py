@@ -121,6 +121,25 @@ def test_the_preview_counts_live_leases_only(gpu0: Device, ann: User) -> None:
     assert gpu0.declared == 24 * GIB
 
 
+def test_a_device_is_no_longer_alone_in_what_is_said_of_a_change_that_opens_it(gpu0: Device, ann: User) -> None:
+    lease(ann, gpu0, 8 * GIB)
+    Job.objects.update(state="running", node="atlas", device=gpu0.uuid)
+    Device.objects.update(exclusive_only=True)
+    gpu0.refresh_from_db()
+
+    alone, shared = (
+        "nothing of 20.0 GiB stays for others while one has it alone.",
+        "12.0 GiB of 20.0 GiB stays for others.",
+    )
+    assert nodes.preview_device(gpu0, {"declared": 20 * GIB})[0].endswith(alone)
+    said = nodes.preview_device(gpu0, {"declared": 20 * GIB, "exclusive_only": False})
+    assert said[0].endswith(shared)
+    assert said[1] == "Jobs may share it from now on."
+    Device.objects.update(exclusive_only=False)
+    gpu0.refresh_from_db()
+    assert nodes.preview_device(gpu0, {"declared": 20 * GIB, "exclusive_only": True})[0].endswith(alone)
+
+
 def test_an_edit_is_stored_recorded_and_decided_on_at_once(gpu0: Device, ann: User) -> None:
     before = wanted()
 
