@@ -196,8 +196,8 @@ def _ask_to_stop(job: Job, status: RunStatus, knobs: Knobs) -> None:
         if status.started is None:
             return
         heard = False
-    if not heard and status.started is not None:
-        signal_member(status.started.runner, signal.SIGTERM)  # its records are another's; this alone ends a run, too
+    if not heard and job.runner and alive(runner := Identity(**job.runner)):
+        signal_member(runner, signal.SIGTERM)  # its records are gone or another's; this alone ends a run, too
     if status.phase is Phase.UNSUPERVISED and not (job.image and grace is None):
         # Nobody adopts what left session and group before the runner died; only earlier readings know it.
         kill_members(_sampled(job), signal.SIGTERM if grace is None else signal.SIGKILL)

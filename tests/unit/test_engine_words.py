@@ -85,7 +85,7 @@ def test_what_podmans_helper_leaves_tells_of_the_limit(tmp_path: Path) -> None:
     "engine, env, pid, runs",
     [
         ("podman", {}, "999999999", False),
-        ("podman", {}, str(os.getpid()), True),
+        pytest.param("podman", {}, str(os.getpid()), True, id="its process lives"),
         pytest.param("podman", {"CONTAINER_HOST": "ssh://far"}, "999999999", True, id="of another machine"),
         pytest.param("docker", {}, "999999999", True, id="its daemon sees the end itself"),
     ],
