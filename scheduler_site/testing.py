@@ -28,6 +28,8 @@ PROGRAMS = {
 }
 # And for slow tests: a small machine with real systemd and cgroup v2, which is built and booted (tests/uml).
 MACHINE = {"linux.uml": "user-mode-linux", "debootstrap": "debootstrap", "mke2fs": "e2fsprogs"}
+# And a real engine for containers; docker is tried where it is installed already.
+ENGINE = {"podman": "podman", "conmon": "conmon", "runc": "runc", "catatonit": "catatonit", "busybox": "busybox-static"}
 # Where `check --deploy` looks: a service behind a TLS proxy.
 PRODUCTION = {
     "TIDEGATE_HTTPS": "1",
@@ -53,7 +55,7 @@ def _test(arguments: list[str]) -> int:
     everything = "--all" in arguments
     arguments = [argument for argument in arguments if argument != "--all"]
     marks = [] if everything else ["-m", "not slow"]
-    missing = _programs(PROGRAMS | MACHINE if everything else PROGRAMS)
+    missing = _programs(PROGRAMS | MACHINE | ENGINE if everything else PROGRAMS)
     failed = []
     if arguments:
         # Somebody works on something: run just that.
@@ -167,7 +169,7 @@ def _programs(wanted: Mapping[str, str]) -> list[str]:
         lacking = [program for program in wanted if not _has(program)]
     sentences = [f"{program} is not installed (Debian: {wanted[program]})" for program in lacking]
     if not root:
-        machine = ", a machine with systemd in user-mode Linux" if "linux.uml" in wanted else ""
+        machine = ", a machine with systemd in user-mode Linux, real containers" if "linux.uml" in wanted else ""
         sentences.append(f"not root: jobs under other people's accounts{machine}, and nothing else, need it")
     return sentences
 

@@ -31,6 +31,11 @@ def lacking(kind: str) -> list[str]:
     return [name for name in (*_NEEDS[kind], "busybox") if _which(name) is None]
 
 
+def here() -> list[str]:
+    """Return the engines to try: those that this machine can run, else the one that `test --all` installs."""
+    return [kind for kind in sorted(IMAGE) if not lacking(kind)] or ["podman"]
+
+
 def _which(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 

@@ -29,7 +29,7 @@ HOG = """exec awk 'BEGIN { s = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; while (1) s =
 MIB = 1 << 20
 
 
-@pytest.fixture(scope="module", params=sorted(real_engines.IMAGE))
+@pytest.fixture(scope="module", params=real_engines.here())
 def engine(request: pytest.FixtureRequest) -> Iterator[Real]:
     if lacking := real_engines.lacking(request.param):
         pytest.skip(f"{request.param} needs {', '.join(lacking)}")
