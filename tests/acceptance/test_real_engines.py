@@ -156,9 +156,8 @@ def test_what_never_ran_could_not_be_started(engine: Real) -> None:
     assert (ended.code, ended.start_error) == (125, None)
 
 
+@pytest.mark.parametrize("engine", ["podman"], indirect=True)  # docker's daemon sees the end itself
 def test_a_container_whose_helper_was_killed_is_over_when_nothing_of_it_is_left(engine: Real) -> None:
-    if engine.kind != "podman":
-        pytest.skip("docker's daemon sees the end itself")
     run, pid = up(engine)
     for number in (int(engine.state(NAME)["ConmonPid"]), pid):
         os.kill(number, signal.SIGKILL)
